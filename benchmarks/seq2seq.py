@@ -6,7 +6,7 @@
 Plain is what one writes first: `BartForConditionalGeneration` with eager attention, `generate` over the encoded and
 joined passages, and `model(…, labels=…).loss.backward()`; each at the batch size that serves it best. Training keeps
 float32 weights and computes in bfloat16 (autocast), as one trains; plain with pure bfloat16 weights stands beside it.
-float8 is not bfloat16: what its gradients keep of the exact ones, and whether it learns alike, is measured too.
+What its gradients keep of the exact ones is measured too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import transformers
 from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
+from whichsense.lab.fused.fused_network import FusedNetwork
 from whichsense.lab.provenance import provenance
 from whichsense.lab.train.loop import to_device
 from whichsense.models.bases import quietly
@@ -118,11 +119,9 @@ def padded(
 
 
 def _network(made: Any, precision: str, device: str) -> Network:
-    """As one trains in that precision: float8, bf16 with our kernels, or as PyTorch's autocast has it."""
-    network = Network(made).train()
-    if precision == "float8":
-        network.float8_enable()
-    elif precision == "bf16" and device == "cuda":
+    """As one trains in that precision: bf16 with our kernels, or as PyTorch's autocast has it."""
+    network = FusedNetwork(made).train()
+    if precision == "bf16" and device == "cuda":
         network.compile()
     return network
 
@@ -343,7 +342,7 @@ def main() -> None:
         "--seconds", type=float, default=2.0, help="measured for each figure"
     )
     parser.add_argument(
-        "--only", default="", help="some of: answers,training,gradients,learning"
+        "--only", default="", help="some of: answers,training,gradients"
     )
     parser.add_argument(
         "--case", default="", help="of the answers: greedy, beam4, beam4_ragged"
@@ -355,7 +354,7 @@ def main() -> None:
     options = parser.parse_args()
     quietly(transformers)
     bench = Bench(options)
-    for name in ("answers", "training", "gradients", "learning"):
+    for name in ("answers", "training", "gradients"):
         if not options.only or name in options.only.split(","):
             try:
                 getattr(bench, name)()
@@ -418,7 +417,7 @@ class Bench:
     def training(self) -> None:
         vocabulary, device = self.sizes["vocab_size"], self.options.device
         made = model(self.sizes, device, torch.float32)
-        networks = {name: _network(made, name, device) for name in ("bf16", "float8")}
+        networks = {"bf16": _network(made, "bf16", device)}
         sizes, own_sizes = (
             ([1, 2], [2]) if self.few else ([4, 8], [8, 16])
         )  # 16 are too many for plain's memory
@@ -457,7 +456,7 @@ class Bench:
         inputs = self._inputs(2, [lengths[:20] for lengths in self.ragged])
         batch: Batch = to_device(fused(inputs, sizes["vocab_size"]), made.device)
         exact: dict[str, Tensor] = {}
-        for name in ("float32", "autocast", "bf16", "float8"):
+        for name in ("float32", "autocast", "bf16"):
             network = _network(made, name, device)
             with torch.autocast(device, torch.bfloat16, enabled=name != "float32"):
                 loss = network(batch)
@@ -489,34 +488,6 @@ class Bench:
                     flush=True,
                 )
             self.found.setdefault("gradients", {})[name] = numbers
-
-    def learning(self) -> None:
-        """The same questions learnt by heart in both precisions, from the same weights, with dropout."""
-        device = self.options.device
-        for name in ("bf16", "float8"):
-            network = _network(model(self.sizes, device, torch.float32), name, device)
-            inputs = self._inputs(4, [lengths[:10] for lengths in self.ragged])
-            batch = to_device(
-                fused(inputs, self.sizes["vocab_size"]), network.model.device
-            )
-            optimizer = torch.optim.AdamW(network.parameters(), lr=3e-5)
-            losses = []
-            for step in range(4 if self.few else 40):
-                torch.manual_seed(step)
-                optimizer.zero_grad(set_to_none=True)
-                with torch.autocast(device, torch.bfloat16):
-                    loss = network(batch)
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                optimizer.step()
-                losses.append(loss.detach())
-            self.found.setdefault("learning", {})[name] = [
-                round(float(one), 4) for one in losses
-            ]
-            shown = " ".join(
-                f"{float(one):.3f}" for one in losses[:: max(1, len(losses) // 6)]
-            )
-            print(f"learning, {name}: {shown} … {float(losses[-1]):.3f}", flush=True)
 
     def _profile(self, network: Network, size: int) -> None:
         """Where a training step's time goes."""

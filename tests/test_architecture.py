@@ -274,7 +274,7 @@ def test_no_figure_rises(figure: str) -> None:
 def test_model_runtimes_live_in_models(path: Path) -> None:
     required = re.findall(r'require\("(\w+)', path.read_text(encoding="utf-8"))
     used = {name.split(".")[0] for name in (*imported(path), *required)} & HEAVY
-    homes = ("models.", "lab.train.", "lab.tasks.", "lab.compact.")
+    homes = ("models.", *map("lab.{}.".format, ("train", "tasks", "compact", "fused")))
     name = module_name(path)
     is_home = f"{name}.".startswith(homes) or name == "lab.evaluation.metric_models"
     assert not used or is_home, f"{name} imports {used}"

@@ -32,6 +32,8 @@ class Config:
     """The settings of a `whichsense.toml`."""
 
     retrieve: RetrieveConfig = field(default_factory=RetrieveConfig)
+    serve: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `whichsense serve` by their names, without the dashes before them."""
 
 
 def find_config() -> Config:
@@ -128,7 +130,7 @@ def _value(hint: Any, value: Any, where: str, key: str) -> Any:
 
 
 def _dataclass_of(hint: Any) -> Any:
-    """The dataclass that a table is read into, which may be optional; None where the setting is not a table."""
+    """Return the dataclass that a table is read into, which may be optional; None where the setting is not a table."""
     options: tuple[Any, ...] = (hint,)
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         options = typing.get_args(hint)
@@ -139,7 +141,7 @@ def _dataclass_of(hint: Any) -> Any:
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a TOML value has the type of a field."""
+    """Tell whether a TOML value has the type of a field."""
     origin = typing.get_origin(hint)
     arguments = typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
@@ -156,7 +158,7 @@ def _fits(hint: Any, value: Any) -> bool:
 
 
 def _name(hint: Any) -> str:
-    """A type as an error names it."""
+    """Return a type as an error names it."""
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(hint)))

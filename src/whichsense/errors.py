@@ -91,7 +91,7 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that helps with a mistyped name.
+    """Return a sentence that helps with a mistyped name.
 
     >>> did_you_mean("asqa/dve", ["asqa/dev", "ambignq/dev"])
     "Did you mean 'asqa/dev'?"

@@ -136,7 +136,7 @@ class _Zstd:
 def open_source(
     path: str | Path, bomb_floor: int = BOMB_FLOOR
 ) -> tuple[Source, io.BufferedReader]:
-    """The source (for its progress) and a buffered reader over it. Close the reader."""
+    """Return the source (for its progress) and a buffered reader over it. Close the reader."""
     source = Source(path, bomb_floor)
     return source, io.BufferedReader(source, buffer_size=2**18)
 
@@ -157,20 +157,20 @@ def lines(
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """A whole file, decompressed."""
+    """Return a whole file, decompressed."""
     with open_source(path)[1] as reader:
         return reader.read()
 
 
 def read_json(path: str | Path) -> Any:
-    """A JSON file, or the list of a JSON-lines file, compressed or not; an error names file, line and fix."""
+    """Return a JSON file, or the list of a JSON-lines file, compressed or not; an error names file, line and fix."""
     if plain_suffix(path) == ".jsonl":
         return [value for _, value in read_jsonl(path)]
     return _parsed(read_bytes(path), path)
 
 
 def read_jsonl(path: str | Path) -> Iterator[tuple[int, Any]]:
-    """The values of a JSON-lines file with their line numbers, one by one. Empty lines are passed over."""
+    """Yield the values of a JSON-lines file with their line numbers, one by one. Empty lines are passed over."""
     with open_source(path)[1] as reader:
         for number, line in lines(reader):
             if line is None:
@@ -182,7 +182,7 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parsed(body: bytes, path: str | Path, line: int = 1) -> Any:
-    """The value of some JSON that begins at a line of a file."""
+    """Return the value of some JSON that begins at a line of a file."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -212,7 +212,7 @@ _BRACKET = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?|([\[{])|[\]}]')
 
 
 def _deepest(text: str) -> int:
-    """Where brackets are nested deepest."""
+    """Return where brackets are nested deepest."""
     depth = deepest = place = 0
     for found in _BRACKET.finditer(text):
         if found[0][0] != '"':
@@ -223,7 +223,7 @@ def _deepest(text: str) -> int:
 
 
 def plain_suffix(path: str | Path) -> str:
-    """The kind of a file under its compression.
+    """Return the kind of a file under its compression.
 
     >>> plain_suffix("train.JSONL.zst")
     '.jsonl'
@@ -249,7 +249,7 @@ def write_atomically(path: str | Path, body: bytes | str) -> None:
 
 
 def as_json(value: Any, indent: int | None = None) -> bytes:
-    """A value as lines of JSON in UTF-8, which cannot hold half a surrogate pair: that stays an escape.
+    """Return a value as lines of JSON in UTF-8, which cannot hold half a surrogate pair: that stays an escape.
 
     >>> as_json(["é", "\\ud800"]).decode()
     '["é", "\\\\ud800"]\\n'
@@ -275,13 +275,13 @@ def lock(file: IO[Any], *, wait: bool = False) -> bool:
 
 
 def sha256(path: str | Path) -> str:
-    """The checksum of a file as it lies there, packed or not."""
+    """Return the checksum of a file as it lies there, packed or not."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_unpacked(path: str | Path) -> str:
-    """The checksum of what a file holds once it is decompressed: the same for every way to pack it."""
+    """Return the checksum of what a file holds once it is decompressed: the same for every way to pack it."""
     digest = hashlib.sha256()
     with open_source(path)[1] as reader:
         while chunk := reader.read(2**20):

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from whichsense.errors import BadInput, MissingStage
-from whichsense.jobs.limits import LimitReached, Limits, check_limits, within
+from whichsense.jobs.limits import (
+    LimitReached,
+    Limits,
+    check_limits,
+    current_limits,
+    within,
+)
 from whichsense.protocols import (
     Clarifier,
     Detector,
@@ -31,7 +37,7 @@ from whichsense.types import (
 
 _Goal = Literal["evidence", "readings", "clarification", "long answer"]
 Step = tuple[str, Callable[[Sequence[Case]], list[Case]]]
-_StageHook = Callable[[str, Sequence[Case]], None]
+StageHook = Callable[[str, Sequence[Case]], None]
 Stage = TypeVar("Stage")
 
 
@@ -58,6 +64,8 @@ class Pipeline:
     batch: int | None = None
     """Cases that go through the stages together, all of them without it; all are searched for in one call."""
     policy: Policy = FOR_PEOPLE
+    on_stage: StageHook = _ignore
+    """Told of each stage that ends, where a call names no hook of its own."""
 
     def with_threshold(self, threshold: float | None) -> Pipeline:
         """Return the pipeline whose policy has this threshold; None leaves its own."""
@@ -69,12 +77,13 @@ class Pipeline:
         goal: _Goal = "readings",
         *,
         limits: Limits | None = None,
-        on_stage: _StageHook = _ignore,
+        on_stage: StageHook | None = None,
     ) -> list[Case]:
         """Take every question through the stages, up to a goal.
 
         `on_stage` is told the name and the cases of each stage that ends. When `limits` are reached, cases come back
-        with what the stages before have filled in, and `Case.stopped` says why.
+        with what the stages before have filled in, and `Case.stopped` says why. Without `limits`, those of
+        the caller hold.
         """
         cases = [Case(question, policy=self.policy) for question in _listed(questions)]
         return self._advance(cases, self._steps(goal), limits, on_stage)
@@ -84,13 +93,13 @@ class Pipeline:
         question: str,
         *,
         limits: Limits | None = None,
-        on_stage: _StageHook = _ignore,
+        on_stage: StageHook | None = None,
     ) -> Case:
         """One question with every reading of it, best first; those that are merely possible are kept apart."""
         return self.run([question], limits=limits, on_stage=on_stage)[0]
 
     def readings(self, question: str) -> tuple[Reading, ...]:
-        """Every reading of a question that is shown, best first."""
+        """Return every reading of a question that is shown, best first."""
         return self.ask(question).readings
 
     def clarify(self, question: str | Case) -> Clarification | None:
@@ -109,14 +118,15 @@ class Pipeline:
         goal: _Goal,
         *,
         limits: Limits | None = None,
-        on_stage: _StageHook = _ignore,
+        on_stage: StageHook | None = None,
     ) -> Case:
         """A case that has its readings, taken on to a clarification or a long answer; limits and hook as in `run`."""
         last = self._last_step(goal)
-        return _run_steps(last, [case], limits or Limits(), on_stage)[0]
+        limits = limits or current_limits()
+        return _run_steps(last, [case], limits, on_stage or self.on_stage)[0]
 
     def _steps(self, goal: _Goal) -> Iterator[Step]:
-        """The names and verbs of the stages that lead to a goal, in their order."""
+        """Yield the names and verbs of the stages that lead to a goal, in their order."""
         yield "retrieve", lambda cases: self.retriever.retrieve(cases, self.depth)
         yield "rerank", self._rerank
         if goal == "evidence":
@@ -158,11 +168,12 @@ class Pipeline:
         cases: list[Case],
         steps: Iterator[Step],
         limits: Limits | None,
-        on_stage: _StageHook,
+        on_stage: StageHook | None,
     ) -> list[Case]:
         """Search for all cases at once, then take `batch` of them at a time through the other stages."""
         first, *others = steps
-        limits = limits or Limits()
+        limits = limits or current_limits()
+        on_stage = on_stage or self.on_stage
         cases = _run_steps([first], cases, limits, on_stage)
         size = self.batch or max(len(cases), 1)
         finished: list[Case] = []
@@ -179,7 +190,7 @@ class Pipeline:
 
 
 def _run_steps(
-    steps: Sequence[Step], cases: list[Case], limits: Limits, on_stage: _StageHook
+    steps: Sequence[Step], cases: list[Case], limits: Limits, on_stage: StageHook
 ) -> list[Case]:
     """Cases after these steps, with what each step took; at a limit, as they were before the step that it broke off."""
     if not cases:

@@ -42,7 +42,7 @@ class Searchable(Protocol):
     def passage(self, identifier: str) -> Passage: ...
 
     def describe(self) -> Mapping[str, Any]:
-        """What decides the hits: written beside results, and compared on resuming."""
+        """Return what decides the hits: written beside results, and compared on resuming."""
 
 
 class Retriever(Protocol):

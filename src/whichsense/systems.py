@@ -135,7 +135,7 @@ class SystemSettings:
 
 
 def load_settings(system: str | Path) -> SystemSettings:
-    """What a system's file says; a provider's name stands for all its stages."""
+    """Return what a system's file says; a provider's name stands for all its stages."""
     path = Path(system)
     is_file = path.suffix == ".toml" or path.is_file()
     if str(system) in _WHOLE_SYSTEMS or not is_file:
@@ -147,12 +147,12 @@ def load_settings(system: str | Path) -> SystemSettings:
 
 
 def complete(settings: SystemSettings) -> SystemSettings:
-    """The settings with nothing left open: a provider for every stage that has one, and sizes."""
+    """Return the settings with nothing left open: a provider for every stage that has one, and sizes."""
     return _with_sizes(_with_provider(settings))
 
 
 def _with_provider(settings: SystemSettings) -> SystemSettings:
-    """The provider of the whole system, written into each of its stages that the file does not name."""
+    """Return the provider of the whole system, written into each of its stages that the file does not name."""
     named = {}
     whole = _WHOLE_SYSTEMS.get(settings.provider, {})
     for kind, provider in whole.items():
@@ -175,7 +175,7 @@ def _asks_for_compact(settings: SystemSettings) -> bool:
 
 
 def asks_for(settings: SystemSettings, provider: str) -> bool:
-    """Whether a stage of complete settings has this provider."""
+    """Tell whether a stage of complete settings has this provider."""
     for kind in STAGES:
         stage = getattr(settings, kind)
         if stage is not None and stage.provider == provider:
@@ -249,7 +249,7 @@ def load(
     llm: LLMSettings | None = None,
     trained: TrainedStages | None = None,
 ) -> Pipeline:
-    """A pipeline over an index (without one, the embedded sample). Models load with the first question.
+    """Return a pipeline over an index (without one, the embedded sample). Models load with the first question.
 
     `system` is a system's file, or a provider: "compact", the embedded default. `index` is open, a folder, or
     "handbook", the other embedded corpus. `depth` passages are searched for, the best `keep` are read. With a
@@ -285,7 +285,7 @@ def load(
 
 
 def _open_index(index: Searchable | str | Path | None) -> Searchable:
-    """An index that is open, one in a folder, or an embedded one."""
+    """Return an index that is open, one in a folder, or an embedded one."""
     if index is None or isinstance(index, str | Path):
         return sample.open_index(index)
     return index
@@ -308,7 +308,7 @@ def build(
     model: Compact | None = None,
     trained: TrainedStages | None = None,
 ) -> System:
-    """The system itself, over an index or saved hits. Models load when the first question comes."""
+    """Return the system itself, over an index or saved hits. Models load when the first question comes."""
     settings = complete(settings)
     context = BuildContext(
         index,
@@ -353,7 +353,7 @@ def _stage(
     context: BuildContext,
     trained: TrainedStages | None,
 ) -> Any:
-    """A stage; one whose model was trained is the same for equal settings."""
+    """Return a stage; one whose model was trained is the same for equal settings."""
     if trained is None or settings.provider or not settings.model:
         return build_stage(kind, settings, providers, context)
     key = (kind, settings, context.device)
@@ -373,7 +373,7 @@ def built_answerer(
     policy: Policy,
     threads: int,
 ) -> Answerer:
-    """A system over an index that is opened here: what a worker loads once."""
+    """Return a system over an index that is opened here: what a worker loads once."""
     return build(settings, _open_index(index), policy, threads=threads).answerer
 
 
@@ -405,7 +405,7 @@ def _rewriting_first(
 
 
 def _endpoint(settings: SystemSettings) -> Endpoint | None:
-    """The language model of a system that asks one. Nothing is sent before the first question."""
+    """Return the language model of a system that asks one. Nothing is sent before the first question."""
     if not asks_for(settings, LLM):
         return None
     from whichsense.models.llm.endpoint import Endpoint
@@ -419,7 +419,7 @@ def _endpoint(settings: SystemSettings) -> Endpoint | None:
 def _compact_model(
     settings: SystemSettings, index: Searchable, threads: int, model: Compact | None
 ) -> Compact:
-    """The embedded model for this index; it is not loaded where no stage asks for it."""
+    """Return the embedded model for this index; it is not loaded where no stage asks for it."""
     from whichsense.models.compact.encoder import WEIGHTS
     from whichsense.models.compact.scene import Compact
 
@@ -428,7 +428,7 @@ def _compact_model(
 
 
 def build_reranker(model: str, index: Searchable, keep: int = 0) -> Reranker:
-    """A reranker by itself: "compact", or the folder of a trained one."""
+    """Return a reranker by itself: "compact", or the folder of a trained one."""
     settings = RerankerSettings(model=model)
     if model == COMPACT:
         settings = RerankerSettings(provider=COMPACT)

@@ -33,7 +33,7 @@ from whichsense.types import (
 
 
 def passage_hit(text: str, title: str = "", score: float = 1.0) -> Hit:
-    """A hit over a passage made on the spot."""
+    """Return a hit over a passage made on the spot."""
     return Hit(
         Passage(
             id=hashlib.blake2b(text.encode(), digest_size=4).hexdigest(),

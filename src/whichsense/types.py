@@ -61,7 +61,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(record: type[Record], value: Any, where: str = "") -> Record:
-    """The record that `encode` wrote. Raises `BadInput` with the place of what is wrong."""
+    """Return the record that `encode` wrote. Raises `BadInput` with the place of what is wrong."""
     hints = _fields_of(record)
     where = where or record.__name__
     if not isinstance(value, Mapping):
@@ -79,7 +79,7 @@ def decode(record: type[Record], value: Any, where: str = "") -> Record:
 
 
 def _fields_of(record: Any) -> dict[str, Any]:
-    """The types of a record's fields that are serialised, by their names."""
+    """Return the types of a record's fields that are serialised, by their names."""
     fields: dict[str, Any] = _cached_fields_of(record)
     return fields
 
@@ -479,19 +479,19 @@ class Case:
         return sum(cost.seconds for cost in self.spent.values())
 
     def spend(self, stage: str, seconds: float = 0.0, tokens: int = 0) -> Case:
-        """The case with this added to what a stage has used."""
+        """Return the case with this added to what a stage has used."""
         before = self.spent.get(stage, Cost())
         after = before + Cost(seconds, tokens)
         return replace(self, spent={**self.spent, stage: after})
 
     def with_question(self, question: str) -> Case:
-        """The same evidence for another question, of which nothing is answered yet."""
+        """Return the same evidence for another question, of which nothing is answered yet."""
         return replace(
             self, question=question, answers=(), readings=(), possible=(), scratch=None
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The case as JSON values; `from_json` gives an equal case back."""
+        """Return the case as JSON values; `from_json` gives an equal case back."""
         return {"schema": _SCHEMA, **encode(self)}
 
     @classmethod
@@ -515,12 +515,15 @@ class ServedCase:
     case: Case
     system: str = ""
     """The system that answered, by the name under which the service has it."""
+    index: str = ""
+    """The index that was asked, by its name there."""
 
     def to_json(self) -> dict[str, Any]:
-        """The case as JSON values, with what a client would otherwise have to derive."""
+        """Return the case as JSON values, with what a client would otherwise have to derive."""
         return {
             "id": self.id,
             "system": self.system,
+            "index": self.index,
             "tentative": self.case.is_tentative,
             "case": self.case.to_json(),
         }
@@ -529,4 +532,5 @@ class ServedCase:
     def from_json(cls, value: Mapping[str, Any]) -> ServedCase:
         """Read what `to_json` wrote."""
         case = Case.from_json(value["case"])
-        return cls(str(value["id"]), case, str(value.get("system", "")))
+        names = [str(value.get(name, "")) for name in ("system", "index")]
+        return cls(str(value["id"]), case, *names)

@@ -234,3 +234,46 @@ def test_a_label_tells_a_reading_apart_without_a_source() -> None:
     assert clarify(Case(question, readings=(labelled, other))) is not None
     bare = Reading(question, "30 days")
     assert clarify(Case(question, readings=(bare, other))) is None
+
+
+def test_a_label_that_cuts_a_name_is_offered_with_the_whole_of_it() -> None:
+    passage = Passage(
+        "1", "St. Petersburg", "It was founded by Peter the Great in 1703."
+    )
+    span = Span(passage, 37, 41)
+    readings = (
+        Reading("When?", "1703", (span,), 0.9, label="the Great"),
+        Reading("When?", "1888", label="in Florida"),
+    )
+    labels = labels_of(clarify(Case("When?", readings=readings)))
+    assert labels == ["Peter the Great", "in Florida"]
+
+
+@pytest.mark.parametrize("label", ["was officially", "again", "and the", ""])
+def test_a_label_without_content_is_not_offered(label: str) -> None:
+    question = "When does it start?"
+    readings = (
+        Reading(question, "May", label=label, source="Catalogue"),
+        Reading(question, "June", label="for trainees", source="Guide"),
+    )
+    labels = labels_of(clarify(Case(question, readings=readings)))
+    assert labels == ["Catalogue", "for trainees"]
+
+
+def test_a_label_does_not_end_in_the_air() -> None:
+    question = "When did it end?"
+    readings = (
+        Reading(question, "1947", label="British rule in"),
+        Reading(question, "1991", label="the Soviet Union"),
+    )
+    labels = labels_of(clarify(Case(question, readings=readings)))
+    assert labels == ["British rule", "the Soviet Union"]
+
+
+def test_a_source_whose_title_the_question_names_does_not_choose() -> None:
+    question = "When was the Empire State Building designed?"
+    readings = (
+        Reading(question, "1929", source="Empire State Building"),
+        Reading(question, "1931", label="second plan"),
+    )
+    assert clarify(Case(question, readings=readings)) is not None

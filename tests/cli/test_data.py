@@ -68,21 +68,6 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out)["family"]["licence"] == "CC BY-SA 3.0"
 
 
-def test_stats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(
-        capsys, "stats", "ambignq/dev", "--plot", str(folder / "x.svg")
-    )
-    assert status == 0
-    assert "Answers per question (table 2)" in out
-    assert (folder / "x.svg").read_text().startswith("<svg")
-    run(capsys, "stats", "ambignq/dev", "--plot", str(folder / "x.html"))
-    assert (folder / "x.html").read_text().startswith("<!doctype html>")
-    _, out, _ = run(capsys, "stats", "ambignq/dev", "--json")
-    assert json.loads(out)["tables"][1]["rows"][0] == ["dev", 2, 50.0, 50.0, 0.0, 0.0]
-    status, _, err = run(capsys, "stats", "ambignq/dev", "--plot", "x.png")
-    assert (status, ".svg or .html" in err) == (2, True)
-
-
 def test_check_fails_with_status_1_and_says_why(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +104,8 @@ def test_an_empty_folder_and_unknown_names(
     status, _, err = run(capsys, "info", "asqa/dve")
     assert status == 1
     assert "No dataset named 'asqa/dve'. Did you mean 'asqa/dev'?" in err
-    status, _, err = run(capsys, "stats", "ambignq/dev", "--data-dir", str(tmp_path))
+    here = ("--data-dir", str(tmp_path), "--out", str(tmp_path / "made.json"))
+    status, _, err = run(capsys, "make-clarifications", "ambignq/dev", *here)
     assert (status, "whichsense data fetch ambignq/dev" in err) == (1, True)
 
 

@@ -79,7 +79,6 @@ def test_one_page_that_stands_alone(tmp_path: Path) -> None:
     )
     assert "<script" not in html
     assert not re.search(r"(?:src|href)=|url\(|@import", html)
-    assert html.count("<svg") == 2
     assert "prefers-color-scheme" in html
     assert "viewport" in html
     parser = Balance()
@@ -121,7 +120,6 @@ def test_results_over_different_questions_are_said_to_be(tmp_path: Path) -> None
 
 def test_without_questions_there_are_still_tables(tmp_path: Path) -> None:
     html = page(tmp_path, {**result("one", [1, 0.0]), "questions": {}})
-    assert html.count("<svg") == 1
     assert "0.5000" in html
 
 

@@ -170,10 +170,12 @@ def test_none_of_them_shows_what_is_merely_possible() -> None:
     assert possible.last.shown == "possible" and answers(possible) == ["Cy Day"]
 
 
-def test_words_that_name_something_possible_show_it() -> None:
-    possible = talk("the 2008 film", **MOSTLY_BOOKS)
-    assert possible.last.intent.kind == "refine"
-    assert possible.last.shown == "possible" and answers(possible) == ["Cy Day"]
+def test_words_that_name_something_possible_are_answered_by_it() -> None:
+    """Who names a reading means it: it is no longer called merely possible, nor tentative."""
+    named = talk("the 2008 film", **MOSTLY_BOOKS)
+    assert named.last.intent.kind == "refine"
+    assert named.last.shown == "answer" and answers(named) == ["Cy Day"]
+    assert not named.last.is_tentative
 
 
 def test_words_that_no_option_has_are_searched_for() -> None:
@@ -218,7 +220,8 @@ def test_a_pronoun_takes_the_last_answer() -> None:
     retriever = FakeRetriever(HITS)
     pipeline = harbour(retriever=retriever)
     conversation = reply(pipeline, talk("the novel"), "and when was it published?")
-    assert conversation.last.intent.question == "when was Harbour published?"
+    asked = "when was the 1956 novel Harbour published?"
+    assert conversation.last.intent.question == asked
     assert conversation.last.said == "and when was it published?"
     person = reply(pipeline, talk("the novel"), "where was she born?")
     assert person.last.intent.question == "where was Ann Lee born?"
@@ -301,8 +304,8 @@ def test_turns_are_capped() -> None:
         (b"\xff\xfe", "not JSON"),
         (b"[1]", "schema"),
         (b'{"schema": 99}', "schema"),
-        (b'{"schema": 2, "id": "x"}', "missing"),
-        (b'{"schema":2,"id":"x","turns":3,"case":null,"asked":[]}', "not a list"),
+        (b'{"schema": 3, "id": "x"}', "missing"),
+        (b'{"schema":3,"id":"x","turns":3,"case":null,"asked":[]}', "not a list"),
         (b"[" * 100_000, "not JSON"),
     ],
 )

@@ -243,13 +243,3 @@ def test_wrong_sizes_are_refused(tmp_path: Path) -> None:
         pytest.raises(WhichsenseError, match="shape"),
     ):
         writer.add(numbers(300, 301), made(2))
-
-
-def test_numpy_stands_in_where_numkong_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vectors = saved(tmp_path)
-    fast = Vectors.open(tmp_path).search(vectors[:5], 10)
-    monkeypatch.setitem(__import__("sys").modules, "numkong", None)
-    slow = Vectors.open(tmp_path).search(vectors[:5], 10)
-    assert (fast[0] == slow[0]).all()

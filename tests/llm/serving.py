@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from servers import free_port
 
+from patience import LONGEST
 from whichsense.files import cache_folder
 
 SMOLLM2 = "smollm2-135m-instruct-q4_1.gguf"
 GEMMA = "gemma-3-270m-q4_k_m.gguf"
-_START = 180.0  # seconds that a server may take to load its model
 
 
 def model_path(name: str) -> Path:
@@ -53,7 +53,7 @@ def serving(name: str) -> Iterator[str]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    ends_at = time.monotonic() + _START
+    ends_at = time.monotonic() + LONGEST
     while time.monotonic() < ends_at:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with status {process.returncode}")

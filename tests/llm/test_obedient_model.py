@@ -101,7 +101,7 @@ def test_a_long_answer_leaves_no_answer_out(compact: Compact) -> None:
     with served(streams(written)) as (url, _):
         endpoint = Endpoint(settings_for(url), {})
         summarizer = LLMSummarizer(
-            endpoint, compact, CompactSummarizer(compact), on_sentence=told.append
+            endpoint, compact, CompactSummarizer(), on_sentence=told.append
         )
         (done,) = summarizer.summarize([case])
     assert done.long_answer is not None and not done.notes

@@ -13,11 +13,11 @@ pytest.importorskip("transformers")
 from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
-from whichsense.models.seq2seq import fused_plan, fused_reference
-from whichsense.models.seq2seq.fused_layers import absorbed, absorbs
-from whichsense.models.seq2seq.fused_plan import Plan
-from whichsense.models.seq2seq.fused_reference import cast_together, keep_mask, thinned
-from whichsense.models.seq2seq.network import Network
+from whichsense.lab.fused import fused_plan, fused_reference
+from whichsense.lab.fused.fused_layers import absorbed, absorbs
+from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_plan import Plan
+from whichsense.lab.fused.fused_reference import cast_together, keep_mask, thinned
 from whichsense.models.seq2seq.ragged import (
     CrossAttention,
     RaggedRows,
@@ -38,7 +38,7 @@ def layers_of(
     kind: str, dropout: float
 ) -> tuple[Style, list[CrossAttention], list[Tensor]]:
     """Style, weights of two layers, and those tensors that cross-attention reads."""
-    network = Network(tiny(kind, dropout))
+    network = FusedNetwork(tiny(kind, dropout))
     cross = [layer.cross for layer in network.layers().decoder]
     tensors = [
         tensor
@@ -63,10 +63,7 @@ def masked_attention(
     mask = rows.mask()
     if mask is not None:
         scores = scores.masked_fill(~mask[:, None, None], float("-inf"))
-    dropped, span = (
-        Plan.of(style, float8=False).attention_dropped,
-        rows.aligned(64).longest,
-    )
+    dropped, span = (Plan.of(style).attention_dropped, rows.aligned(64).longest)
     shape = (rows.rows, style.heads, LENGTH, span)
     keep = keep_mask((rows.rows * style.heads * LENGTH, span), seed, dropped).view(
         shape
@@ -113,7 +110,7 @@ def test_outputs_and_gradients_are_those_with_keys_and_values(
     assert min(float(one.abs().max()) for one in wanted[:3]) > 1e-3
 
 
-def gradients(network: Network, made: Any) -> tuple[float, dict[str, Tensor]]:
+def gradients(network: FusedNetwork, made: Any) -> tuple[float, dict[str, Tensor]]:
     network.zero_grad()
     loss = network(made)
     loss.backward()
@@ -131,12 +128,16 @@ def test_a_network_that_absorbs_learns_the_same(
     made = batch(
         sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9)
     )
-    network = Network(tiny("bart")).train()
+    network = FusedNetwork(tiny("bart")).train()
     loss, plain = gradients(network, made)
     asked = []
 
     def read(
-        self: Network, memory: Tensor, questions: RaggedRows, length: int, layers: Any
+        self: FusedNetwork,
+        memory: Tensor,
+        questions: RaggedRows,
+        length: int,
+        layers: Any,
     ) -> Any:
         asked.append(length)
         return absorbed(
@@ -147,7 +148,7 @@ def test_a_network_that_absorbs_learns_the_same(
             self.family.decoder_style,
         )
 
-    monkeypatch.setattr(Network, "_reads", read)
+    monkeypatch.setattr(FusedNetwork, "_reads", read)
     own_loss, own = gradients(network, made)
     assert asked == [LENGTH] and own_loss == pytest.approx(loss, abs=1e-5)
     assert own.keys() == plain.keys()
@@ -175,20 +176,19 @@ def test_the_network_takes_the_way_that_is_least_work(
         def asked(*_: Any) -> None:
             raise Asked(name)
 
-        monkeypatch.setattr(f"whichsense.models.seq2seq.network.{name}", asked)
+        monkeypatch.setattr(f"whichsense.lab.fused.fused_network.{name}", asked)
 
     ask("absorbed")
-    ask("keys_values")
-    network = Network(tiny("bart")).train()
+    network = FusedNetwork(tiny("bart")).train()
     memory, rows, layers = drawn(90, 32), RAGGED, network.layers().decoder
     assert network._reads(memory, rows, LENGTH, layers) == [memory, memory]
-    network.float8_enable()
-    for length, way in ((LENGTH, "absorbed"), (40, "keys_values")):
-        with pytest.raises(Asked, match=way):
-            network._reads(memory, rows, length, layers)
-    network.trials.reading_failures = ["softmax (0.5)"]  # kernels that err are not used
-    with pytest.raises(Asked, match="keys_values"):
+    monkeypatch.setattr(FusedNetwork, "_uses_kernels", lambda *_: True)
+    with pytest.raises(Asked, match="absorbed"):
         network._reads(memory, rows, LENGTH, layers)
+    assert network._reads(memory, rows, 40, layers) == [memory, memory]  # no less work
+    network.trials.reading_failures = ["softmax (0.5)"]  # kernels that err are not used
+    assert network._reads(memory, rows, LENGTH, layers) == [memory, memory]
+    network.trials.reading_failures = None
     assert network.eval()._reads(memory, rows, LENGTH, layers) == [memory, memory]
 
 
@@ -207,7 +207,7 @@ class Faulty:
 
 
 def test_a_trial_finds_faults() -> None:
-    plan = Plan.of(layers_of("bart", 0.1)[0], float8=False)
+    plan = Plan.of(layers_of("bart", 0.1)[0])
     for way, wrong in ((fused_reference, []), (Faulty(), ["softmax (nan)"])):
         tried = fused_plan._Trial(
             (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
@@ -227,7 +227,7 @@ def test_a_gradient_too_early_is_refused() -> None:
 
 
 def test_weights_are_cast_together() -> None:
-    network = Network(tiny("t5-gated"))
+    network = FusedNetwork(tiny("t5-gated"))
     layers = network.layers().decoder
     made = cast_together(layers, torch.bfloat16)
     assert made[1].feed.gate is not None and made[1].cross.query.bias is None
@@ -252,7 +252,7 @@ def test_training_in_half_precision_stays_close(kind: str) -> None:
     made = batch(
         sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9)
     )
-    network = Network(tiny(kind)).train()
+    network = FusedNetwork(tiny(kind)).train()
     loss, plain = gradients(network, made)
     with torch.autocast("cpu", torch.bfloat16):
         near, half = gradients(network, made)

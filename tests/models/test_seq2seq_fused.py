@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -16,36 +15,13 @@ pytest.importorskip("transformers")
 from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
-from whichsense.errors import BadConfig
-from whichsense.lab.train.loop import Settings, prepare_model
-from whichsense.models.seq2seq import fused_plan, fused_reference
-from whichsense.models.seq2seq.fused_layers import (
-    fused_embedding,
-    fused_layer,
-    keys_values,
-)
-from whichsense.models.seq2seq.fused_plan import (
-    Plan,
-    input_gradient,
-    largest_of,
-    product,
-    weight_gradient,
-)
-from whichsense.models.seq2seq.fused_reference import (
-    BACKWARD,
-    FORWARD,
-    keep_mask,
-    largest,
-    thinned,
-)
-from whichsense.models.seq2seq.network import Network
+from whichsense.lab.fused import fused_plan, fused_reference
+from whichsense.lab.fused.fused_layers import fused_embedding, fused_layer
+from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_plan import Plan
+from whichsense.lab.fused.fused_reference import keep_mask, thinned
 from whichsense.models.seq2seq.ragged import Linear, RaggedRows
-from whichsense.models.seq2seq.transformer import (
-    apply,
-    encoder_layer,
-    memory_of,
-    normalised,
-)
+from whichsense.models.seq2seq.transformer import apply, encoder_layer, normalised
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 ROWS = RaggedRows.of([5, 9, 3, 17])
@@ -58,7 +34,7 @@ def drawn(*shape: int, seed: int = 1) -> Tensor:
 
 def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
     """Style, weights, and the weights' tensors one by one."""
-    network = Network(tiny("bart", dropout))
+    network = FusedNetwork(tiny("bart", dropout))
     weights = network.layers().encoder[0]
     joined = Linear(
         *(tensor.detach().requires_grad_() for tensor in weights.attention.joined)
@@ -73,11 +49,6 @@ def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
         *w.feed.norm,
     ]
     return network.family.encoder_style, w, tensors
-
-
-def bounds_of(x: Tensor) -> Tensor:
-    """The largest number and the longest row."""
-    return torch.stack([x.abs().max(), x.norm(dim=1).max()]).detach()
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
@@ -127,14 +98,14 @@ def masked_layer(x: Tensor, w: Any, style: Any, plan: Plan) -> Tensor:
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
     style, w, tensors = layer_of(dropout)
-    plan = Plan.of(style, float8=False)
+    plan = Plan.of(style)
     x, g = drawn(34, 32).requires_grad_(), drawn(34, 32, seed=2)
     theirs = (
         masked_layer(x, w, style, plan)
         if dropout
         else encoder_layer(x, w, ROWS, None, None, style, True)
     )
-    ours, again, _ = fused_layer(x, x, torch.empty(0), w, ROWS, SEEDS, plan)
+    ours, again = fused_layer(x, x, w, ROWS, SEEDS, plan)
     assert torch.allclose(ours, theirs, atol=1e-5)
     wanted = torch.autograd.grad(theirs, [x, *tensors], g)
     found = torch.autograd.grad(
@@ -148,17 +119,17 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
-    network = Network(tiny("bart", dropout)).train()
+    network = FusedNetwork(tiny("bart", dropout)).train()
     tables = network.family.encoder_embedding(network.model)
     assert tables.scale == pytest.approx(32**0.5)  # not one, so that it shows
     ids, plan = (
         torch.tensor([5, 9, 5, 1, 40, 9]),
-        Plan.of(network.family.encoder_style, float8=False),
+        Plan.of(network.family.encoder_style),
     )
     position = torch.tensor([0, 1, 2, 0, 1, 2])
     tensors = [tables.words, tables.places, *tables.norm]
     torch.manual_seed(3)
-    ours, again, _ = fused_embedding(ids, position, tables, plan, torch.float32)
+    ours, again = fused_embedding(ids, position, tables, plan, torch.float32)
     torch.manual_seed(3)
     seed = torch.randint(0, 2**32, (2,))
     network.eval()
@@ -176,55 +147,6 @@ def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
     for own, other in zip(found, wanted, strict=True):
         assert torch.allclose(own, other, atol=1e-4 * float(other.abs().max()))
     assert not found[0][1].any() and found[0][5].any()  # padding learns nothing
-
-
-def test_eight_bits_stay_close_to_the_plain_layer() -> None:
-    style, w, tensors = layer_of(0.1)
-    x, g = drawn(34, 32).requires_grad_(), drawn(34, 32, seed=2)
-    results = []
-    for float8 in (False, True):
-        y, _, bounds = fused_layer(
-            x, x, bounds_of(x), w, ROWS, SEEDS, Plan.of(style, float8=float8)
-        )
-        results.append((y, *torch.autograd.grad(y, [x, *tensors], g)))
-    assert torch.allclose(bounds, bounds_of(y), rtol=1e-5)
-    for plain, coarse in zip(*results, strict=True):
-        assert cosine(plain, coarse) > 0.97
-        assert (
-            not torch.equal(plain, coarse) or plain is results[0][-1]
-        )  # the last bias's is a plain sum
-
-
-def test_products_of_eights_are_products() -> None:
-    x, weight, g = drawn(21, 48), drawn(32, 48, seed=2), drawn(21, 32, seed=3) * 1e-6
-    x8, w8 = (
-        fused_reference.cast(one, largest_of(one), FORWARD) for one in (x, weight)
-    )
-    g8 = fused_reference.cast(g, largest_of(g), BACKWARD)
-    bias = drawn(32, seed=4)
-    for found, exact in (
-        (product(x8, w8, bias, torch.float32), x @ weight.t() + bias),
-        (input_gradient(g8, w8, torch.float32), g @ weight),
-        (weight_gradient(g8, x8), g.t() @ x),
-    ):
-        assert found.shape == exact.shape and cosine(found, exact) > 0.99
-        assert float((found - exact).norm() / exact.norm()) < 0.12
-
-
-@pytest.mark.parametrize("kind", [FORWARD, BACKWARD])
-def test_cast_turns_and_never_overflows(kind: Any) -> None:
-    x = drawn(21, 48) * 100
-    made = fused_reference.cast(
-        x, largest_of(x) / 2, kind
-    )  # a bound that does not hold: the ends are cut
-    assert made.turned.shape == (48, 64) and not made.turned[:, 21:].float().any()
-    assert torch.equal(made.turned[:, :21].float(), made.straight.float().t())
-    assert (
-        made.straight.float().abs().max() == largest(kind)
-        and torch.isfinite(made.straight.float()).all()
-    )
-    nothing = fused_reference.cast(x * 0, largest_of(x * 0), kind)
-    assert not nothing.straight.float().any() and torch.isfinite(nothing.scale)
 
 
 def test_dropout_takes_its_share_and_no_pattern() -> None:
@@ -252,37 +174,7 @@ def test_dropout_takes_its_share_and_no_pattern() -> None:
     )
 
 
-def test_memory_of_all_layers_in_one_product() -> None:
-    network = Network(tiny("bart"))
-    layers, style = (
-        [layer.cross for layer in network.layers().decoder],
-        network.family.decoder_style,
-    )
-    memory = drawn(21, 32).requires_grad_()
-    plain = [memory_of(memory, layer, style) for layer in layers]
-    ours = keys_values(memory, layers, style)
-    parameters = [
-        memory,
-        *(part.weight for layer in layers for part in (layer.key, layer.value)),
-    ]
-    parameters += [part.bias for layer in layers for part in (layer.key, layer.value)]
-    sums = [
-        sum(
-            (one * drawn(*one.shape, seed=n)).sum()
-            for n, one in enumerate(t for pair in pairs for t in pair)
-        )
-        for pairs in (plain, ours)
-    ]
-    for own, other in zip(ours, plain, strict=True):
-        assert all(
-            a.shape == b.shape and cosine(a, b) > 0.995
-            for a, b in zip(own, other, strict=True)
-        )
-    wanted, found = (torch.autograd.grad(one, parameters) for one in sums)
-    assert all(cosine(a, b) > 0.99 for a, b in zip(found, wanted, strict=True))
-
-
-def gradients(network: Network, made: Any) -> tuple[float, dict[str, Tensor]]:
+def gradients(network: FusedNetwork, made: Any) -> tuple[float, dict[str, Tensor]]:
     network.zero_grad()
     torch.manual_seed(5)
     loss = network(made)
@@ -294,78 +186,41 @@ def gradients(network: Network, made: Any) -> tuple[float, dict[str, Tensor]]:
     }
 
 
-def test_whole_network_in_eight_bits() -> None:
-    model, labels = (
-        tiny("bart"),
-        torch.randint(4, 60, (3, 6), generator=torch.Generator().manual_seed(1)),
-    )
+def test_a_fused_network_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = torch.randint(4, 60, (3, 6), generator=torch.Generator().manual_seed(1))
     made = batch(sequences(LENGTHS), labels)
-    loss, plain = gradients(Network(model).train(), made)
-    network = Network(model).train()
-    network.float8_enable()
-    coarse_loss, coarse = gradients(network, made)
-    assert coarse_loss == pytest.approx(loss, rel=0.03) and coarse_loss != loss
-    whole = [
-        torch.cat([one.flatten() for one in found.values()])
-        for found in (plain, coarse)
-    ]
-    assert (
-        plain.keys() == coarse.keys() and cosine(*whole) > 0.85
-    )  # weights this large magnify every rounding
+    network = FusedNetwork(tiny("bart")).train()
+    loss, plain = gradients(network, made)
+    asked = []
+
+    def planned(self: FusedNetwork, x: Tensor, longest: int) -> Plan:
+        asked.append(longest)
+        return Plan.of(self.family.encoder_style)
+
+    monkeypatch.setattr(FusedNetwork, "_plan", planned)
+    own_loss, own = gradients(network, made)
+    assert asked == [17] and own_loss == pytest.approx(loss, abs=1e-5)
+    assert own.keys() == plain.keys()
+    assert all(torch.allclose(own[name], plain[name], atol=1e-5) for name in plain)
     network.gradient_checkpointing_enable()
     again_loss, again = gradients(network, made)
-    assert again_loss == coarse_loss and all(
-        torch.equal(again[name], coarse[name]) for name in coarse
-    )
-    network.eval()
-    assert network(made).item() == pytest.approx(
-        Network(model).eval()(made).item()
-    )  # in use it is exact
-
-
-def test_dropout_in_eight_bits_follows_the_seed() -> None:
-    network = Network(tiny("bart", dropout=0.2)).train()
-    network.float8_enable()
-    made = batch(sequences(LENGTHS), torch.full((3, 4), 9))
-    losses = []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        losses.append(network(made).item())
-    assert losses[0] == losses[1] != losses[2]
-
-
-def test_who_cannot_is_told() -> None:
-    with pytest.raises(BadConfig, match="built for BART"):
-        Network(tiny("t5")).float8_enable()
-    with pytest.raises(BadConfig, match=r"leave train\.float8 out"):
-        prepare_model(torch.nn.Linear(2, 2), Settings(steps=1, float8=True))
-    network = Network(tiny("bart"))
-    prepare_model(network, Settings(steps=1, float8=True))
-    assert network._float8
-    plain = Settings(steps=1)
-    assert plain.binding["float8"] is False
-    assert dataclasses.replace(plain, float8=True).binding["float8"] is True
+    assert again_loss == own_loss
+    assert all(torch.equal(again[name], own[name]) for name in own)
 
 
 class Faulty:
-    """The reference, with a compiler's fault: a quarter of the transposed bytes is never written."""
+    """The reference, with a compiler's fault: what is dropped is not scaled up."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(fused_reference, name)
 
-    def cast(self, *rest: Any, **more: Any) -> Any:
-        made = fused_reference.cast(*rest, **more)
-        made.turned[::4] = 0
-        return made
+    def gelu_forward(self, *rest: Any, **more: Any) -> Any:
+        return fused_reference.gelu_forward(*rest, **more) * 0.9
 
 
-@pytest.mark.parametrize("float8", [False, True])
-def test_a_trial_finds_faults(float8: bool) -> None:
-    plan = Plan.of(layer_of(0.1)[0], float8=float8)
-    for way, wrong in (
-        (fused_reference, []),
-        (Faulty(), ["cast (0.5)", "cast (0.5)"] if float8 else []),
-    ):
+def test_a_trial_finds_faults() -> None:
+    plan = Plan.of(layer_of(0.1)[0])
+    for way, wrong in ((fused_reference, []), (Faulty(), ["GELU (0.1)"])):
         tried = fused_plan._Trial(
             (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
         )
@@ -373,32 +228,27 @@ def test_a_trial_finds_faults(float8: bool) -> None:
         tried.norms(32)
         tried.gelu(64)
         tried.attention(32)
-        if float8:
-            tried.casts(32)
         assert tried.wrong == wrong
 
 
 def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "whichsense.models.seq2seq.fused_plan.failures",
-        lambda *_: asked.append(1) or ["cast (0.87)"],
+        "whichsense.lab.fused.fused_plan.failures",
+        lambda *_: asked.append(1) or ["GELU (0.87)"],
     )
-    style = Network(tiny("bart")).family.encoder_style
+    style = FusedNetwork(tiny("bart")).family.encoder_style
     x = torch.zeros(3, 32)
     trials = fused_plan.KernelTrials()
     # PyTorch's own layers are used instead.
-    assert not trials.passes(Plan.of(style, float8=False), x, inner=64)
-    with pytest.raises(BadConfig, match=r"err \(cast \(0\.87\)\)"):
-        trials.passes(Plan.of(style, float8=True), x, inner=64)
-    with pytest.raises(BadConfig):
-        trials.passes(Plan.of(style, float8=True), x, inner=64)
-    assert len(asked) == 2  # each is tried once
+    assert not trials.passes(Plan.of(style), x, inner=64)
+    assert not trials.passes(Plan.of(style), x, inner=64)
+    assert len(asked) == 1  # it is tried once
 
 
 KERNELS = """
 import torch
-from whichsense.models.seq2seq import fused_launch_kernels as ours, fused_reference as theirs
+from whichsense.lab.fused import fused_launch_kernels as ours, fused_reference as theirs
 from whichsense.models.seq2seq.ragged import RaggedRows
 device, dtype, near = ("cuda", torch.bfloat16, 1e-2) if torch.cuda.is_available() else ("cpu", torch.float32, 1e-4)
 torch.manual_seed(0)
@@ -415,41 +265,29 @@ def same(name, found, wanted, limit=near):
 
 x, change, dy, dy2 = (torch.randn(tokens, size, device=device).to(dtype) for _ in range(4))
 weight, bias = torch.randn(2, size, device=device)
-for bounded in (False, True):
-    options = {"dropped": dropped, "bounded": bounded}
-    made = [run.norm_forward(x, change, weight, bias, seed, epsilon=1e-5, **options) for run in (ours, theirs)]
-    same("norm", *made)
-    kept = (made[1][1], made[1][2], made[1][3], weight, seed)
-    same("norm back", *(run.norm_backward(dy, dy2, *kept, **options) for run in (ours, theirs)))
-    same("norm back", *(run.norm_backward(dy, None, *kept, **options) for run in (ours, theirs)))
-    words, places = torch.randn(2, 300, size, device=device)
-    ids, position = torch.randint(0, 298, (2, tokens), device=device)
-    at = {"scale": 3.0, "offset": 2, "epsilon": 1e-5, "dtype": dtype, **options}
-    made = [run.embedding_forward(ids, position, words, places, weight, bias, seed, **at) for run in (ours, theirs)]
-    same("embedding", *made)
-    kept = (*made[1][1:4], weight, seed)
-    for more in (dy2, None):
-        same("embedding back", *(run.embedding_backward(dy, more, *kept, dropped=dropped) for run in (ours, theirs)))
+options = {"dropped": dropped}
+made = [run.norm_forward(x, change, weight, bias, seed, epsilon=1e-5, **options) for run in (ours, theirs)]
+same("norm", *made)
+kept = (made[1][1], made[1][2], made[1][3], weight, seed)
+same("norm back", *(run.norm_backward(dy, dy2, *kept, **options) for run in (ours, theirs)))
+same("norm back", *(run.norm_backward(dy, None, *kept, **options) for run in (ours, theirs)))
+words, places = torch.randn(2, 300, size, device=device)
+ids, position = torch.randint(0, 298, (2, tokens), device=device)
+at = {"scale": 3.0, "offset": 2, "epsilon": 1e-5, "dtype": dtype, **options}
+made = [run.embedding_forward(ids, position, words, places, weight, bias, seed, **at) for run in (ours, theirs)]
+same("embedding", *made)
+kept = (*made[1][1:4], weight, seed)
+for more in (dy2, None):
+    same("embedding back", *(run.embedding_backward(dy, more, *kept, **options) for run in (ours, theirs)))
 u, dh = (torch.randn(tokens, 4 * size, device=device).to(dtype) for _ in range(2))
-bound = torch.tensor(8.0, device=device)
-for kind, limit in ((None, near), (torch.float8_e4m3fn, 0.15), (torch.float8_e5m2, 0.15)):
-    at = {"dropped": dropped, "bound": None if kind is None else bound, "kind": kind}
-    made = [run.gelu_forward(u, seed, **at) for run in (ours, theirs)]
-    same("gelu", *([one] if kind is None else one for one in made), limit)
-    (a, a_sum), (b, b_sum) = (run.gelu_backward(dh, u, seed, **at) for run in (ours, theirs))
-    same("gelu back", [a] if kind is None else a, [b] if kind is None else b, limit)
-    same("gelu sums", [a_sum], [b_sum])
-    if kind is not None:  # the interpreter rounds worse than a GPU does
-        same("cast", *(run.cast(x, bound, kind, seed, dropped) for run in (ours, theirs)), limit)
-        (a, a_sum), (b, b_sum) = (run.cast_summed(x, bound, kind) for run in (ours, theirs))
-        same("cast summed", a, b, limit)
-        same("sums", [a_sum], [b_sum])
+same("gelu", *([run.gelu_forward(u, seed, **options)] for run in (ours, theirs)))
+same("gelu back", *(run.gelu_backward(dh, u, seed, **options) for run in (ours, theirs)))
 qkv = torch.randn(tokens, 3 * size, device=device).to(dtype)
 for rate in (0, dropped):
-    options = {"heads": heads, "scale": 0.2, "dropped": rate, "bounded": True}
-    out, levels, largest = ours.attention_forward(qkv, rows, seed, **options)
+    options = {"heads": heads, "scale": 0.2, "dropped": rate}
+    out, levels = ours.attention_forward(qkv, rows, seed, **options)
     wanted = theirs.attention_forward(qkv, rows, seed, **options)
-    same("attention", [out, largest], [wanted[0], wanted[2]])
+    same("attention", [out], [wanted[0]])
     found = ours.attention_backward(dy, qkv, out, levels, rows, seed, **options)
     same("attention back", found, theirs.attention_backward(dy, qkv, wanted[0], None, rows, seed, **options))
 lengths = torch.tensor([70, 3, 140], dtype=torch.int32, device=device)

@@ -20,7 +20,6 @@ from whichsense.models.compact.support_judge import (
     SupportNets,
     split_title,
     terms,
-    word_features,
 )
 from whichsense.protocols import Support
 
@@ -39,12 +38,12 @@ def judge() -> SupportJudge:
     return SupportJudge(CompactModel())
 
 
-def features(claim: str, passage: str, judge: SupportJudge) -> dict[str, float]:
+def said(claim: str, passage: str, judge: SupportJudge) -> float:
     tokenizer = judge.model.tokenizer
     evidence = Evidence.of(passage, tokenizer)
     own = Claim(claim, tokenizer)
-    window = evidence.windows(own.terms, tokenizer.vocabulary)[0]
-    return word_features(own, window, judge.model.words)
+    window = evidence.window(own.terms, tokenizer.vocabulary)
+    return own.share_said(window)
 
 
 def test_it_is_a_support(judge: SupportJudge) -> None:
@@ -133,19 +132,16 @@ def test_parts_far_apart_are_read_together(judge: SupportJudge) -> None:
     text = f"Ann Lee ran in 1990. {FILLER * 30} Bob Roe swam in 1991. {FILLER * 30}"
     claim = Claim("Ann Lee ran in 1990, Bob Roe swam in 1991.", tokenizer)
     evidence = Evidence.of(text, tokenizer)
-    digest, *runs = evidence.windows(claim.terms, tokenizer.vocabulary)
-    assert "Ann Lee ran" in digest.text and "Bob Roe swam" in digest.text
-    assert runs and not any("Ann" in one.text and "Bob" in one.text for one in runs)
+    window = evidence.window(claim.terms, tokenizer.vocabulary)
+    assert "Ann Lee ran" in window.text and "Bob Roe swam" in window.text
 
 
 def test_windows_have_a_bounded_size(judge: SupportJudge) -> None:
     tokenizer = judge.model.tokenizer
     text = "word " * 1000 + ". " + FILLER * 40
     claim = Claim("A small village and a word.", tokenizer)
-    windows = Evidence.of(text, tokenizer).windows(claim.terms, tokenizer.vocabulary)
-    assert windows
-    for window in windows:
-        assert sum(sentence.tokens for sentence in window.sentences) <= WINDOW
+    window = Evidence.of(text, tokenizer).window(claim.terms, tokenizer.vocabulary)
+    assert 0 < sum(sentence.tokens for sentence in window.sentences) <= WINDOW
 
 
 def test_a_line_that_is_no_sentence_is_the_title() -> None:
@@ -155,12 +151,9 @@ def test_a_line_that_is_no_sentence_is_the_title() -> None:
 
 
 def test_numbers_are_compared_by_value(judge: SupportJudge) -> None:
-    said = features(
-        "It sold 1,500 copies in twelve days.", "It sold 1500 in 12 days.", judge
-    )
-    assert said["missing_numbers"] == 0
-    missing = features("It sold 1,600 copies.", "It sold 1500 copies.", judge)
-    assert missing["missing_numbers"] > 0
+    claim = "It sold 1,500 copies in twelve days."
+    assert said(claim, "Copies sold in 12 days: 1500.", judge) == 1
+    assert said(claim, "Copies sold in 12 days: 1600.", judge) < 1
 
 
 def test_terms_have_kinds() -> None:
@@ -171,27 +164,18 @@ def test_terms_have_kinds() -> None:
     assert kinds["1877"] == "number" and kinds["twice"] == "word"
 
 
-def test_negation_and_strong_words_count(judge: SupportJudge) -> None:
-    plain = features("He was elected.", "He was elected in May.", judge)
-    denied = features("He was not elected.", "He was elected in May.", judge)
-    only = features("He was the only one elected.", "He was elected in May.", judge)
-    assert plain["negation"] == 0 and denied["negation"] == 1
-    assert plain["missing_strong"] == 0 and only["missing_strong"] == 1
-
-
 def test_a_model_without_the_judge_uses_the_words(tmp_path: Path) -> None:
     judge = SupportJudge(CompactModel(exported(tmp_path)))
     high, low = judge.supports([("a dune", "dune"), ("a dune on everest", "dune")])
     assert high > 0.5 > low
-    assert judge.nets.words.names == ("said",)
 
 
 def test_nets_are_saved_and_read(tmp_path: Path) -> None:
-    nets = SupportNets(replace(linear(said=2.0), bias=-1.0), linear(says=1.0))
+    nets = SupportNets(replace(linear(said=2.0, says=1.0), bias=-1.0))
     nets.save(tmp_path / "support.json")
     again = SupportNets.load(tmp_path / "support.json")
     rows = [{"said": 0.3, "says": 2.0}]
-    assert again.words.probabilities(rows) == nets.words.probabilities(rows)
+    assert again.network.probabilities(rows) == nets.network.probabilities(rows)
     (tmp_path / "support.json").write_text(json.dumps({"words": 3}))
     with pytest.raises(WhichsenseError, match="missing or damaged"):
         SupportNets.load(tmp_path / "support.json")

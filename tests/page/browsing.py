@@ -19,6 +19,8 @@ SHALLOW = Path(__file__).parents[2] / "systems" / "compact-shallow.toml"
 JOKER = "Who played the Joker?"
 WIDE = {"width": 1200, "height": 800}
 PHONE = {"width": 390, "height": 844}
+NARROW = {"width": 320, "height": 640}
+CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 LONGEST_WAIT = 1000 * LONGEST  # milliseconds
 OpenPage = Callable[..., Any]
 """Opens the page at a path, with options of Playwright's `new_context`."""

@@ -1,4 +1,4 @@
-"""A real service over a copy of the embedded sample, with two systems, in a process of its own; and a browser."""
+"""A real service in a process of its own: a copy of the embedded sample, the handbook, two systems; and a browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     embedded.close()
     command = [
         *(sys.executable, "-m", "whichsense", "serve", "--port", "0"),
-        *("--index", str(folder / "sample"), "--state", str(folder / "state")),
+        *("--index", f"sample={folder / 'sample'}", "--index", "handbook=handbook"),
+        *("--state", str(folder / "state")),
         *("--compare", str(SHALLOW)),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -58,12 +59,23 @@ def is_ready(address: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def joker(address: str) -> str:
-    """The id of an answered case with a question back."""
+def conversation(address: str) -> dict[str, str]:
+    """A conversation of one turn, whose question is ambiguous."""
     body = {"question": JOKER}
     answer = httpx.post(f"{address}/v1/conversations", json=body, timeout=LONGEST)
-    case_id: str = answer.json()["case_id"]
-    return case_id
+    table: dict[str, str] = answer.json()
+    return table
+
+
+@pytest.fixture(scope="session")
+def joker(conversation: dict[str, str]) -> str:
+    """The id of its case."""
+    return conversation["case_id"]
+
+
+@pytest.fixture(scope="session")
+def joker_thread(conversation: dict[str, str]) -> str:
+    return conversation["id"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,12 +1,16 @@
-"""Ask, choose, reply, explain, open sources, share, go back: in a browser, over the embedded sample."""
+"""Ask, choose, go on, stop, reload, share, go back: in a browser, over the embedded sample."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from browsing import JOKER, OpenPage
+import pytest
+from browsing import CLIPBOARD, JOKER, OpenPage
 from browsing import ask as begin
+
+from patience import wait_for
 
 NICHOLSON = "Who played the Joker in the 1989 film?"
 
@@ -16,10 +20,44 @@ def ask(page: Any, question: str) -> None:
     page.wait_for_selector(".actions")
 
 
-def answers(page: Any) -> list[str]:
-    return [
-        text for text in page.locator(".reading > .answer").all_inner_texts() if text
-    ]
+def say(page: Any, text: str) -> None:
+    """Reply in the thread, and wait for what is said to it."""
+    turns = turn_of(page)
+    page.get_by_label("Your follow-up").fill(text)
+    page.keyboard.press("Enter")
+    wait_for_turn(page, turns + 1)
+
+
+def turn_of(page: Any) -> int:
+    return int(page.url.partition("?")[0].rpartition("/")[2])
+
+
+def wait_for_turn(page: Any, turn: int) -> None:
+    page.wait_for_url(re.compile(rf"/t/\w+/{turn}(\?|$)"))
+
+
+def open_row(page: Any, number: int) -> None:
+    turns = turn_of(page)
+    page.keyboard.press(str(number))
+    wait_for_turn(page, turns + 1)
+
+
+def opened(page: Any) -> list[str]:
+    """The numbers of the readings that are open."""
+    texts: list[str] = page.locator(".sense.open > h3 kbd").all_inner_texts()
+    return texts
+
+
+def row(page: Any, text: str) -> Any:
+    return page.locator(".sense", has_text=text).first
+
+
+@pytest.fixture
+def thread(open_page: OpenPage, joker_thread: str) -> Any:
+    """A thread whose question was answered; other tests may have gone on in it."""
+    page = open_page(f"/t/{joker_thread}/1", **CLIPBOARD)
+    page.wait_for_selector(".senses")
+    return page
 
 
 def test_the_first_view_is_a_question_in_grey_and_three_examples(
@@ -31,150 +69,264 @@ def test_the_first_view_is_a_question_in_grey_and_three_examples(
     assert page.locator(".examples li").count() == 3
     assert "401 passages" in page.locator(".corpus").inner_text()
     assert field.evaluate("field => field === document.activeElement")
+    assert page.locator(".side").is_hidden(), "there is no thread yet"
 
 
-def test_ask_the_grey_example_by_keyboard_alone(open_page: OpenPage) -> None:
-    """Enter asks, stages fill, 2 chooses, e tells the story, s opens the sources, / goes back to the field."""
+def test_a_conversation_by_keyboard_alone(open_page: OpenPage) -> None:
+    """Enter asks, 2 opens a reading, s its source; a follow-up is about it; e tells the story beside the readings."""
     page = open_page()
     page.keyboard.press("Enter")
-    page.wait_for_selector(".clarification")
+    page.wait_for_selector(".sense")
     stages = page.locator(".stage").all_inner_texts()
     assert stages[0].endswith("passages") and stages[3].endswith(("checked", "shown"))
-    assert page.url.rpartition("/")[0].endswith("/q")
     assert JOKER in page.title()
-    label = page.locator(".option .label").nth(1).inner_text()
-    page.keyboard.press("2")
-    assert label in page.locator(".chosen-line").inner_text()
-    assert len(answers(page)) == 1
-    page.wait_for_selector(".answer-area > .doing", state="detached")
+    open_row(page, 3)
+    assert opened(page) == ["3"] and turn_of(page) == 2
     page.keyboard.press("s")
     assert page.locator(".panel .here").first.is_visible()
-    page.keyboard.press("e")
-    page.wait_for_selector(".story")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "question"
+    page.keyboard.type("and who directed it?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".read-as")
+    assert "The Dark Knight" in page.locator(".read-as").inner_text()
+    last = page.locator(".chapter").last
+    assert last.locator(".large h3").inner_text() == "Christopher Nolan"
+    assert opened(page) == ["3"], "what was chosen stays"
+    page.keyboard.press("e")
+    page.wait_for_selector(".story")
+    story, readings = last.locator(".story"), last.locator(".column")
+    assert story.bounding_box()["x"] >= readings.bounding_box()["width"]
     page.keyboard.press("Tab")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
 
 
-def test_a_reading_marks_what_it_adds_and_its_answer(
-    open_page: OpenPage, joker: str
-) -> None:
-    page = open_page(f"/q/{joker}")
-    page.wait_for_selector(".senses")
-    reading = page.locator(".all .reading", has_text="Jack Nicholson").first
-    assert reading.locator(".rewrite").inner_text() == NICHOLSON
-    marked = reading.locator(".rewrite mark").all_inner_texts()
+def test_a_reload_a_shared_link_and_back_keep_the_choice(open_page: OpenPage) -> None:
+    page = open_page(**CLIPBOARD)
+    ask(page, JOKER)
+    open_row(page, 2)
+    open_row(page, 4)
+    assert opened(page) == ["4"]
+    page.get_by_role("button", name="Share").click()
+    page.wait_for_selector(".said:has-text('copied')")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link == page.url
+    page.reload()
+    page.wait_for_selector(".sense.open")
+    assert opened(page) == ["4"]
+    other = open_page(link.partition("/t/")[1] + link.partition("/t/")[2])
+    other.wait_for_selector(".sense.open")
+    assert opened(other) == ["4"]
+    page.go_back()
+    page.wait_for_selector(".sense.open kbd:text-is('2')")
+    page.go_back()
+    page.wait_for_selector(".sense.open", state="detached")
+    assert "This thread goes on" in page.locator(".further").inner_text()
+    page.go_forward()
+    page.wait_for_selector(".sense.open kbd:text-is('2')")
+    page.go_back()
+    page.go_back()
+    page.wait_for_selector(".ask.empty")
+
+
+def test_options_and_readings_are_one_list(thread: Any) -> None:
+    page = thread
+    assert page.locator(".senses").count() == 1
+    answers = page.locator(".option .answer").all_inner_texts()
+    assert {"Jack Nicholson", "Perhaps Mark Hamill"} <= set(answers)
+    nicholson = row(page, "Jack Nicholson")
+    nicholson.get_by_role("button").first.click()
+    assert nicholson.locator(".rewrite").inner_text() == NICHOLSON
+    marked = nicholson.locator(".rewrite mark").all_inner_texts()
     assert marked == ["in the 1989 film"]
-    assert reading.locator("h3.answer").inner_text() == "Jack Nicholson"
-    assert reading.locator(".evidence strong").inner_text() == "Jack Nicholson"
-    assert "of 100" in reading.locator(".sure").get_attribute("title")
+    assert nicholson.locator(".source").first.inner_text() == "Batman (1989 film)"
+    assert nicholson.locator(".evidence strong").inner_text() == "Jack Nicholson"
+    assert "of 100" in nicholson.locator(".sure").get_attribute("title")
+    assert len(opened(page)) == 1
 
 
-def test_choose_several_and_all(open_page: OpenPage, joker: str) -> None:
-    page = open_page(f"/q/{joker}")
-    page.get_by_role("button", name="Several").click()
-    page.keyboard.press("1")
-    page.keyboard.press("3")
-    page.get_by_role("button", name="Show 2 choices").click()
-    assert page.locator(".senses").first.locator("> li").count() == 2
-    page.get_by_role("button", name="Change").click()
-    page.wait_for_selector(".clarification")
+def test_all_of_them_something_else_and_words_of_ones_own(open_page: OpenPage) -> None:
+    page = open_page()
+    ask(page, JOKER)
     everything = page.locator(".option").count()
     page.keyboard.press("a")
-    assert page.locator(".senses").first.locator("> li").count() == everything
-
-
-def test_a_free_reply_is_understood(open_page: OpenPage) -> None:
-    page = open_page("/?threshold=0.8")
-    ask(page, JOKER)
-    page.get_by_label("Or in your own words").fill("the one with Batman of 1989")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".chosen-line")
-    assert answers(page)[0] == "Jack Nicholson"
-    page.reload()  # the same conversation goes on after a reload
+    wait_for_turn(page, 2)
+    assert len(opened(page)) == everything
+    say(page, "the one with Batman of 1989")
+    assert opened(page) == ["4"]
     page.get_by_role("button", name="Something else").click()
-    page.wait_for_selector(".message")
-    assert "merely possible" in page.locator(".message").inner_text()
+    wait_for_turn(page, 4)
+    assert page.locator(".reply .message").inner_text()
+    page.reload()
+    page.wait_for_selector(".reply .message")
+    assert opened(page) == ["4"]
 
 
-def test_citations_open_their_passages(open_page: OpenPage, joker: str) -> None:
-    page = open_page(f"/q/{joker}")
-    page.get_by_role("button", name="Tell the whole story").click()
+def test_suggestions_ask_the_same_about_other_readings(open_page: OpenPage) -> None:
+    page = open_page()
+    ask(page, JOKER)
+    open_row(page, 3)
+    say(page, "and who directed it?")
+    page.locator(".suggested").get_by_role("button", name="the 2019 film").click()
+    wait_for_turn(page, 4)
+    last = page.locator(".chapter").last
+    assert last.locator(".answer").first.inner_text() == "Todd Phillips"
+
+
+def test_an_answer_is_stopped_and_its_question_is_there_again(
+    open_page: OpenPage, address: str
+) -> None:
+    page = open_page()
+    deleted: list[str] = []
+    page.on(
+        "request",
+        lambda one: deleted.append(one.url) if one.method == "DELETE" else None,
+    )
+    begin(page, JOKER)
+    page.wait_for_selector(".stage.full")  # it is under way
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_selector(".ask.empty")
+    assert page.get_by_label("Your question").input_value() == JOKER
+    assert "Stopped." in page.locator(".message").inner_text()
+    assert page.url.rstrip("/") == address
+    wait_for(lambda: any("/v1/cases/" in one for one in deleted))
+    ask(page, JOKER)  # the field asks again
+    page.get_by_label("Your follow-up").fill("Who directed The Dark Knight?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".pending .stage.full")
+    page.keyboard.press("Escape")
+    field = page.get_by_label("Your follow-up")
+    assert field.input_value() == "Who directed The Dark Knight?"
+    assert page.locator(".chapter").count() == 1 and turn_of(page) == 1
+
+
+def test_citations_open_their_passages(thread: Any) -> None:
+    page = thread
+    page.get_by_role("button", name="Show all of it").or_(
+        page.get_by_role("button", name="Tell the whole story")
+    ).first.click()
+    if not page.locator(".story").count():
+        page.keyboard.press("e")
     page.wait_for_selector(".story")
     cite = page.locator(".cite").last
     cite.click()
     note = page.locator(".note:visible")
     assert note.count() == 1 and len(note.inner_text()) > 100
-    column = page.locator(".story-text").bounding_box()
-    assert note.bounding_box()["x"] >= column["x"] + column["width"]  # in the margin
     cite.click()
     assert page.locator(".note:visible").count() == 0
 
 
-def test_copy_share_and_judge(open_page: OpenPage, joker: str) -> None:
-    permissions = ["clipboard-read", "clipboard-write"]
-    page = open_page(f"/q/{joker}", permissions=permissions)
+def test_a_source_is_read_in_its_document(thread: Any) -> None:
+    page = thread
+    page.locator(".option", has_text="Jack Nicholson").click()
+    page.locator(".open .evidence").first.click()  # the whole card opens
+    page.get_by_role("link", name="Read on in the document").first.click()
+    page.wait_for_selector(".document .here")
+    assert page.locator(".document .here strong").inner_text() == "Jack Nicholson"
+    assert "passage=" in page.url
+    page.go_back()
+    page.wait_for_selector(".senses")
+
+
+def test_copy_and_judge(thread: Any) -> None:
+    page = thread
+    if page.locator(".further button").count():
+        page.locator(".further button").click()
 
     def copied(name: str) -> str:
         page.get_by_role("button", name=name, exact=True).click()
-        page.wait_for_function(
-            "name => document.querySelector('.said').textContent.includes(name)",
-            arg="link" if name == "Share" else name,
-        )
+        page.wait_for_selector(f".said:has-text('{name}')")
         text: str = page.evaluate("navigator.clipboard.readText()")
         return text
 
     assert "Cesar Romero" in copied("text")
     assert "**Cesar Romero**" in copied("Markdown")
     assert json.loads(copied("JSON"))["question"] == JOKER
-    assert copied("Share") == page.url
     page.get_by_role("button", name="This is right").click()
     page.wait_for_selector(".said:has-text('Thank you')")
     page.get_by_role("button", name="This is wrong").click()
     page.get_by_label("the source").check()
     page.get_by_label("What would be right?").fill("another one")
     page.get_by_role("button", name="Send").click()
-    page.wait_for_selector("text=It is kept beside this answer")
+    page.wait_for_selector("text=It is kept with this answer")
 
 
 def test_a_threshold_is_kept_in_the_address_and_asked_with(open_page: OpenPage) -> None:
     page = open_page()
     ask(page, JOKER)
-    several = len(answers(page))
+    several = page.locator(".option").count()
     assert several > 2 and "threshold" not in page.url
-    assert page.get_by_text("This depends on").is_visible()
-    page.get_by_label("Show answers from").fill("100")
-    page.wait_for_selector(".reading.large")
-    assert page.url.endswith("?threshold=1")
+    page.get_by_label("Show what is").select_option("almost certain")
+    page.wait_for_url(re.compile(r"threshold=0\.9"))
+    assert 0 < page.locator(".column > .senses > .sense").count() < several
     assert "merely possible" in page.locator(".fold > summary").first.inner_text()
-    assert page.locator(".fold").first.get_attribute("open") is None
     page.reload()
-    page.wait_for_selector(".reading.large")
-    assert page.locator(".threshold output").inner_text() == "100"
-    page.get_by_role("button", name="Usual").click()
-    page.wait_for_selector(".clarification")
-    assert "threshold" not in page.url and len(answers(page)) == several
+    page.wait_for_selector(".fold")
+    assert page.get_by_label("Show what is").input_value() == "0.9"
+    page.get_by_label("Show what is").select_option("probable enough")
+    page.wait_for_url(re.compile(r"/1$"))
+    assert page.locator(".option").count() == several
 
 
-def test_earlier_questions_are_listed_and_opened(
-    open_page: OpenPage, joker: str
-) -> None:
-    page = open_page(f"/q/{joker}")
-    page.wait_for_selector(".actions")
-    page.get_by_role("link", name="whichsense").click()
-    page.get_by_role("button", name="Earlier").click()
-    page.locator("dialog").get_by_role("link", name=JOKER).click()
-    page.wait_for_selector(".clarification")
-    assert page.url.endswith(joker)
-    page.go_back()
+def test_threads_are_listed_searched_opened_and_deleted(open_page: OpenPage) -> None:
+    page = open_page()
+    ask(page, "Who directed The Dark Knight?")
+    nolan = page.url
+    page.keyboard.press("n")
+    ask(page, JOKER)
+    side = page.locator(".side")
+    assert side.locator("[aria-current]").inner_text() == JOKER
+    page.get_by_label("Search your threads").fill("dark directed")
+    assert side.locator("li").count() == 1
+    side.get_by_role("link", name="Who directed The Dark Knight?").click()
+    page.wait_for_selector(".large")
+    assert page.url.startswith(nolan.rpartition("/")[0])
+    side.get_by_role("button", name="Delete the thread").click()
+    assert page.evaluate("document.activeElement.textContent") == "Keep"
+    side.get_by_role("button", name="for good").click()
     page.wait_for_selector(".ask.empty")
+    page.get_by_label("Search your threads").fill("")
+    assert side.locator("li").count() == 1
+    gone = open_page(nolan.partition("/t/")[1] + nolan.partition("/t/")[2])
+    gone.wait_for_selector(".trouble")
+
+
+def test_a_case_from_its_link_becomes_a_thread(open_page: OpenPage, joker: str) -> None:
+    page = open_page(f"/q/{joker}")
+    page.wait_for_selector(".senses")
+    page.keyboard.press("4")
+    page.wait_for_url(re.compile(r"/t/\w+/2"))
+    assert opened(page) == ["4"]
+    page.goto(page.url.partition("/t/")[0] + f"/q/{joker}")
+    page.wait_for_selector(".senses")
 
 
 def test_no_answer_shows_what_comes_nearest(open_page: OpenPage) -> None:
     page = open_page()
     ask(page, "Which colour is the moon of the planet Zorblax?")
     page.wait_for_selector(".nothing")
-    assert page.locator(".nearest li").count() > 0
+    assert page.locator(".nothing .source-card").count() > 0
     assert "passages came near" in page.locator(".nothing > p").first.inner_text()
+
+
+def test_another_index_is_chosen_and_a_thread_stays_with_it(
+    open_page: OpenPage,
+) -> None:
+    page = open_page()
+    page.get_by_label("Which corpus").select_option("handbook")
+    page.wait_for_url(re.compile(r"\?index=handbook"))
+    page.keyboard.press("Tab")  # the field has been focused
+    page.locator(".question button").click()  # the grey example
+    page.wait_for_selector(".actions")
+    page.reload()
+    page.wait_for_selector(".actions")
+    assert "handbook" in page.locator(".corpus").inner_text()
+    assert page.get_by_label("Which corpus").count() == 0
+    if page.locator(".option").count():
+        page.locator(".option").first.click()
+    page.locator(".source-link:visible").first.click()
+    page.get_by_role("link", name="Read on in the document").first.click()
+    page.wait_for_selector(".document .here")
+    assert "index=handbook" in page.url
+    assert page.get_by_label("Which corpus").input_value() == "handbook"

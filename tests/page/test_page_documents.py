@@ -73,7 +73,7 @@ def test_a_document_is_dropped_asked_about_and_removed(corpus: Any) -> None:
     row(page, "ferry.md").get_by_role("link", name="Ask about it").click()
     ask(page, "Who is the ferry master of the Quillon ferry?")
     page.wait_for_selector(".actions")
-    assert page.locator(".reading .answer").first.inner_text() == "Adela Brandt"
+    assert page.locator(".answer").first.inner_text() == "Adela Brandt"
     page.get_by_role("link", name="Corpus").click()
     page.get_by_role("button", name="Remove ferry.md", exact=True).click()
     assert page.evaluate("document.activeElement.textContent") == "Keep"

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from browsing import PHONE, OpenPage, ask, problem, serious_findings
+from browsing import (
+    JOKER,
+    NARROW,
+    PHONE,
+    WIDE,
+    OpenPage,
+    ask,
+    problem,
+    serious_findings,
+)
 
+from patience import wait_for
 from whichsense.serve.page import bundle
 
 HOSTILE = (
@@ -26,9 +35,8 @@ def refuse(page: Any, **answer: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "heading"),
     [
-        ("index", 503, "The index cannot be read"),
-        ("loading", 503, "Not quite ready"),
-        ("scope", 403, "This key may not ask"),
+        ("scope", 403, "Your key does not allow this"),
+        ("internal", 500, "The service failed at this"),
         ("unheard-of", 500, "This did not work"),
     ],
 )
@@ -36,11 +44,61 @@ def test_a_refusal_says_what_to_do(
     open_page: OpenPage, kind: str, status: int, heading: str
 ) -> None:
     page = open_page()
-    refuse(page, **problem(kind, status))
+    refuse(page, **problem(kind, status, fix="Send the header: X"))
     ask(page)
-    assert page.locator(".trouble h2").inner_text() == heading
-    assert "Do something else." in page.locator(".trouble").inner_text()
+    trouble = page.locator(".trouble")
+    assert trouble.locator("h2").inner_text() == heading
+    said_to_operators = trouble.locator("details p")
+    if kind == "unheard-of":
+        assert "Send the header: X" in trouble.inner_text()
+    else:
+        assert "Send the header: X" in said_to_operators.text_content()
+        assert not said_to_operators.is_visible()
     assert page.get_by_role("button", name="Try again").is_enabled()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "wait"), [("loading", 503, 0), ("queue-full", 429, 900)]
+)
+def test_what_passes_is_tried_again_by_itself(
+    open_page: OpenPage, kind: str, status: int, wait: int
+) -> None:
+    page = open_page()
+    page.clock.install()
+    page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+    asked: list[str] = []
+
+    def answer(route: Any) -> None:
+        asked.append(route.request.post_data)
+        route.fulfill(**problem(kind, status, retry_after=wait))
+
+    page.route("**/v1/conversations", answer)
+    ask(page)
+    page.wait_for_selector(f".retry:has-text('in {wait or 5} s')")
+    assert page.get_by_role("button", name="Try now").count() == (0 if wait else 1)
+    page.clock.run_for(1000 * (wait or 5))
+    page.wait_for_selector(f".retry:has-text('in {wait or 5} s')")
+    assert len(asked) == 2
+    assert asked[0] == asked[1]
+
+
+def test_a_lost_service_is_found_again(open_page: OpenPage) -> None:
+    """A stream breaks off before its first event, and is rejoined; nothing is asked twice."""
+    page = open_page()
+    asked: list[str] = []
+
+    def cut(route: Any) -> None:
+        asked.append(route.request.url)
+        response = route.fetch()
+        headers = {"location": response.headers["location"]}
+        route.fulfill(
+            body=": cut\n\n", content_type="text/event-stream", headers=headers
+        )
+
+    page.route("**/v1/conversations", cut)
+    ask(page)
+    page.wait_for_selector(".sense")
+    assert len(asked) == 1
 
 
 def test_a_key_is_asked_for_and_used(open_page: OpenPage) -> None:
@@ -59,20 +117,6 @@ def test_a_key_is_asked_for_and_used(open_page: OpenPage) -> None:
     assert sent == ["", "Bearer ws_abc"]
 
 
-def test_too_many_questions_wait_as_long_as_the_service_says(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    page.clock.install()
-    refuse(page, **problem("queue-full", 429, retry_after=900))
-    ask(page)
-    assert page.get_by_role(
-        "button", name=re.compile("Try again in .* s")
-    ).is_disabled()
-    page.clock.run_for(901_000)
-    page.wait_for_selector("button:text-is('Try again'):enabled")
-
-
 def test_offline(open_page: OpenPage) -> None:
     page = open_page()
     page.context.set_offline(True)
@@ -81,6 +125,7 @@ def test_offline(open_page: OpenPage) -> None:
     assert page.locator(".trouble h2").inner_text() == "Nobody answers"
     page.context.set_offline(False)
     page.wait_for_selector(".offline", state="detached")
+    page.wait_for_selector(".sense")  # it was asked again by itself
 
 
 def test_a_question_that_is_too_long_is_not_sent(open_page: OpenPage) -> None:
@@ -96,47 +141,54 @@ def test_slow_says_what_takes_long(open_page: OpenPage) -> None:
     page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
     page.route("**/v1/conversations", lambda route: None)  # no answer ever
     ask(page)
-    assert page.locator(".doing").inner_text() == "Searching the corpus …"
+    assert page.locator(".doing span").inner_text() == "Searching the corpus …"
     page.clock.run_for(60_000)
     page.wait_for_selector(".stages.slow")
     assert "searching the corpus takes long" in page.locator(".doing").inner_text()
 
 
 def test_a_link_to_nothing(open_page: OpenPage) -> None:
-    page = open_page("/q/0123456789abcdef")
-    page.wait_for_selector(".trouble")
-    assert page.locator(".trouble h2").inner_text() == "There is no such answer"
+    for path in ("/q/0123456789abcdef", "/t/0123456789abcdef/2"):
+        page = open_page(path)
+        page.wait_for_selector(".trouble")
+        assert page.locator(".trouble h2").inner_text() == "There is no such answer"
 
 
 def change_case(page: Any, change: Callable[[dict[str, Any]], None]) -> None:
     """Change the case of every link on its way to the page."""
 
     def answer(route: Any) -> None:
-        headers = {**route.request.headers, "accept": "application/json"}
-        table = json.loads(route.fetch(headers=headers).text())
+        table = route.fetch().json()
         change(table["case"])
-        done = json.dumps({"id": table["id"], "case": table["case"]})
-        body = f"event: done\ndata: {done}\nid: 1\n\n"
-        route.fulfill(content_type="text/event-stream", body=body)
+        route.fulfill(json=table)
 
     page.route("**/v1/cases/*", answer)
 
 
-def test_an_answer_in_a_title_is_marked_there(open_page: OpenPage, joker: str) -> None:
+def replayed(
+    open_page: OpenPage, case_id: str, change: Callable[[dict[str, Any]], None]
+) -> Any:
+    """The page of a case that was changed on its way."""
     page = open_page()
+    change_case(page, change)
+    page.goto(page.url.rstrip("/") + f"/q/{case_id}")
+    page.wait_for_selector(".chapter")
+    return page
 
+
+def test_an_answer_in_a_title_is_marked_there(open_page: OpenPage, joker: str) -> None:
     def move(case: dict[str, Any]) -> None:
+        case["clarification"] = None
         for reading in case["readings"]:
             span = reading["evidence"][0]
             title, text = f"{reading['answer'].upper()} (actor)", "It is so. It is not."
             span["passage"] |= {"title": title, "text": text}
             reading["evidence"] = [span | {"start": 0, "end": 0}]
 
-    change_case(page, move)
-    page.goto(page.url.rstrip("/") + f"/q/{joker}")
-    page.wait_for_selector(".senses")
-    reading = page.locator(".all .reading").first
-    answer = reading.locator("h3.answer").inner_text()
+    page = replayed(open_page, joker, move)
+    page.keyboard.press("1")
+    reading = page.locator(".sense.open")
+    answer = reading.locator(".option .answer").inner_text()
     assert reading.locator(".source-link strong").inner_text() == answer.upper()
     assert reading.locator(".evidence").inner_text() == "It is so."
     assert reading.locator(".evidence strong").count() == 0
@@ -145,61 +197,59 @@ def test_an_answer_in_a_title_is_marked_there(open_page: OpenPage, joker: str) -
 def test_readings_without_rewrites_are_told_apart_by_label_or_source(
     open_page: OpenPage, joker: str
 ) -> None:
-    page = open_page()
-
     def unwrite(case: dict[str, Any]) -> None:
         case["clarification"] = None
         for reading in case["readings"]:
             reading |= {"question": case["question"], "source": "A list", "label": ""}
         case["readings"][0]["label"] = "the 2019 film"
 
-    change_case(page, unwrite)
-    page.goto(page.url.rstrip("/") + f"/q/{joker}")
-    page.wait_for_selector(".senses")
-    assert page.locator("h2.divider").inner_text() == "This depends on what is meant."
-    told = page.locator(".rewrite").all_inner_texts()
+    page = replayed(open_page, joker, unwrite)
+    assert page.locator(".lead").inner_text() == "This depends on what is meant."
+    told = page.locator(".option .label").all_inner_texts()
     assert told[:2] == ["the 2019 film", "from “A list”"]
-    assert page.locator(".rewrite mark").all_inner_texts() == ["the 2019 film"]
 
 
-def test_an_only_answer_that_is_not_probable_is_tentative(
+def test_a_sure_only_answer_looks_different_from_one_that_is_not(
     open_page: OpenPage, joker: str
 ) -> None:
-    page = open_page()
+    looks = []
+    for confidence in (0.49, 0.95):
 
-    def doubt(case: dict[str, Any]) -> None:
-        case["clarification"] = None
-        case["readings"] = case["readings"][:1]
-        case["readings"][0]["confidence"] = 0.49
+        def only(case: dict[str, Any], confidence: float = confidence) -> None:
+            case["clarification"] = None
+            case["readings"] = case["readings"][:1]
+            case["readings"][0]["confidence"] = confidence
 
-    change_case(page, doubt)
-    page.goto(page.url.rstrip("/") + f"/q/{joker}")
-    page.wait_for_selector(".reading.large")
-    assert page.locator(".large h2").inner_text().startswith("Perhaps: ")
+        page = replayed(open_page, joker, only)
+        answer = page.locator(".large h3")
+        weight = answer.evaluate("one => getComputedStyle(one).fontWeight")
+        looks.append((answer.inner_text(), weight, page.locator(".caution").count()))
+    (unsure, light, caution), (sure, heavy, none) = looks
+    assert unsure == f"Perhaps {sure}" and light < heavy and (caution, none) == (1, 0)
 
 
 def test_what_a_corpus_holds_is_text_and_never_markup(
     open_page: OpenPage, joker: str
 ) -> None:
-    page = open_page()
-
     def poison(case: dict[str, Any]) -> None:
         for place in (*case["readings"], *case["clarification"]["options"]):
             for name in ("question", "answer", "label", "description"):
                 if name in place:
                     place[name] = HOSTILE
+        for option in case["clarification"]["options"]:
+            case["readings"] += option["readings"]
         for reading in case["readings"]:
             for span in reading["evidence"]:
-                span["passage"] |= {
-                    "text": HOSTILE,
-                    "title": HOSTILE,
-                    "source": HOSTILE,
-                }
+                fields = ("text", "title", "source")
+                span["passage"] |= dict.fromkeys(fields, HOSTILE)
 
-    change_case(page, poison)
+    page = open_page()
     page.route("**/v1/passages/*", lambda route: route.abort())
+    change_case(page, poison)
+    page.route("**/v1/conversations", lambda route: route.abort())
     page.goto(page.url.rstrip("/") + f"/q/{joker}")
     page.wait_for_selector(".senses")
+    page.locator(".option").last.click()
     page.keyboard.press("s")
     assert HOSTILE in page.locator(".panel .here").first.inner_text()
     assert HOSTILE in page.locator(".option .label").first.inner_text()
@@ -207,29 +257,51 @@ def test_what_a_corpus_holds_is_text_and_never_markup(
     assert page.locator("main img, main script").count() == 0
 
 
-def test_a_phone_is_wide_enough(open_page: OpenPage, joker: str) -> None:
-    page = open_page(f"/q/{joker}", viewport=PHONE, has_touch=True)
-    page.wait_for_selector(".clarification")
-    page.get_by_role("button", name="Tell the whole story").click()
-    page.locator(".cite").first.click()
-    column = page.locator(".story-text").bounding_box()
-    note = page.locator(".note:visible").bounding_box()
-    assert note["x"] + note["width"] <= column["x"] + column["width"] + 1
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+@pytest.mark.parametrize("viewport", [PHONE, NARROW], ids=["390", "320"])
+def test_a_phone_has_the_first_answer_above_the_fold(
+    open_page: OpenPage, joker_thread: str, viewport: dict[str, int]
+) -> None:
+    page = open_page(f"/t/{joker_thread}/1", viewport=viewport, has_touch=True)
+    page.wait_for_selector(".sense")
+    box = page.locator(".option .answer").first.bounding_box()
+    assert box["y"] + box["height"] <= viewport["height"] / 2
     for option in page.locator(".option").all():
         assert option.bounding_box()["height"] >= 44
+    page.keyboard.press("1")
+    page.keyboard.press("s")
+    page.wait_for_selector(".panel:visible")
+    assert_fits(page, viewport["width"])
+    page.get_by_role("button", name="Threads").click()
+    page.locator("dialog").get_by_role("link", name=JOKER).wait_for()
+    assert_fits(page, viewport["width"])
+
+
+def assert_fits(page: Any, width: int) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("path", ["/", "/compare", "/corpus", "/traces"])
 def test_nothing_leaves_a_narrow_phone(open_page: OpenPage, path: str) -> None:
-    page = open_page(path, viewport={"width": 320, "height": 640}, has_touch=True)
-    page.wait_for_selector("main *")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page = open_page(path, viewport=NARROW, has_touch=True)
+    page.get_by_role("button", name="Menu").click()
+    assert page.get_by_role("link", name="Traces").is_visible()
+    assert_fits(page, 320)
     # A scroll bar takes some of the width.
     width = page.evaluate("document.documentElement.clientWidth")
-    for item in page.locator("nav > :visible, .question").all():
+    for item in page.locator(".top > :visible, nav > :visible, .question").all():
         box = item.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
+def test_the_field_fits_again_when_the_window_is_another(open_page: OpenPage) -> None:
+    page = open_page()
+    field = page.get_by_label("Your question")
+    field.fill("Who played the Joker in the film of that name, and who wrote it?")
+    wide = field.bounding_box()["height"]
+    page.set_viewport_size(NARROW)
+    wait_for(lambda: field.bounding_box()["height"] > wide)
+    page.set_viewport_size(WIDE)
+    wait_for(lambda: field.bounding_box()["height"] == wide)
 
 
 def test_light_dark_and_the_switch(open_page: OpenPage) -> None:
@@ -243,9 +315,9 @@ def test_light_dark_and_the_switch(open_page: OpenPage) -> None:
     assert page.evaluate(paper) == light
 
 
-def test_nothing_jumps(open_page: OpenPage, joker: str) -> None:
-    page = open_page(f"/q/{joker}")
-    page.wait_for_selector(".clarification")
+def test_nothing_jumps(open_page: OpenPage, joker_thread: str) -> None:
+    page = open_page(f"/t/{joker_thread}/1")
+    page.wait_for_selector(".sense")
     shift = page.evaluate(
         """() => new Promise((resolve) => {
             let sum = 0;
@@ -258,15 +330,18 @@ def test_nothing_jumps(open_page: OpenPage, joker: str) -> None:
     assert shift == 0
 
 
-@pytest.mark.parametrize("path", ["/", "/q", "/corpus", "/traces"])
+@pytest.mark.parametrize("path", ["/", "/t", "/corpus", "/traces"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessible(open_page: OpenPage, joker: str, path: str, scheme: str) -> None:
+def test_accessible(
+    open_page: OpenPage, joker_thread: str, path: str, scheme: str
+) -> None:
     options = {"color_scheme": scheme, "bypass_csp": True}
-    page = open_page(f"/q/{joker}" if path == "/q" else path, **options)
-    if path == "/q":
-        page.wait_for_selector(".actions")
+    page = open_page(f"/t/{joker_thread}/1" if path == "/t" else path, **options)
+    if path == "/t":
+        page.wait_for_selector(".sense")
+        page.locator(".option").last.click()
         page.keyboard.press("s")
-        page.get_by_role("button", name="This is wrong").click()
+        page.wait_for_selector(".origin")
     if path == "/traces":
         page.wait_for_selector(".entries li")
         page.get_by_role("button", name="Details").first.click()
@@ -275,6 +350,12 @@ def test_accessible(open_page: OpenPage, joker: str, path: str, scheme: str) -> 
 
 def test_all_assets_are_small() -> None:
     assert bundle().zipped_bytes < LARGEST
+
+
+def test_all_addresses_begin_with_the_root_path() -> None:
+    document = bundle("/ws").document.plain.decode()
+    addresses = re.findall(r'(?:href|src)="([^"#]*)"', document)
+    assert addresses and all(one.startswith("/ws/") for one in addresses)
 
 
 def test_files_are_compressed_and_kept(address: str) -> None:

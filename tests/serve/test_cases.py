@@ -131,11 +131,11 @@ def test_a_real_full_disk(tmp_path: Path) -> None:
     traces = Traces(tmp_path / "traces.sqlite")
     traces._database.rows("PRAGMA max_page_count = 12")
     case = Case("x" * 20_000 + str(time.time()))
-    kept = [traces.add(str(number), "", case) for number in range(6)]
+    kept = [traces.add(ServedCase(str(number), case), "") for number in range(6)]
     assert True in kept and False in kept
     assert traces.gap and "full" in traces.gap.reason
     traces._database.rows("PRAGMA max_page_count = 10000")
-    assert traces.add("last", "", case)
+    assert traces.add(ServedCase("last", case), "")
     assert traces.gaps()[0].lost == kept.count(False)
     traces.close()
 
@@ -179,10 +179,10 @@ def test_cases_are_filtered_and_what_was_said_is_read(client: Any) -> None:
 def test_traces_of_an_earlier_version_are_read(tmp_path: Path) -> None:
     path = tmp_path / "traces.sqlite"
     traces = Traces(path)
-    for column in ("system", "spent"):
+    for column in ("system", "spent", "place"):
         traces._database.rows(f"ALTER TABLE traces DROP COLUMN {column}")
     traces.close()
     traces = Traces(path)
-    assert traces.add("one", "", Case("Who?"), "compact")
+    assert traces.add(ServedCase("one", Case("Who?"), "compact"), "")
     assert traces.summaries()[0].system == "compact"
     traces.close()

@@ -15,7 +15,7 @@ from whichsense import sample
 from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.pipeline import Pipeline
-from whichsense.serve.answering import Engine
+from whichsense.serve.answering import Engines
 from whichsense.serve.settings import ServiceSettings
 from whichsense.stages.rerank import CompactReranker
 
@@ -64,11 +64,11 @@ def test_a_conversation_keeps_its_system(start: Start) -> None:
 
 
 def test_embedded_systems_share_their_model() -> None:
-    engine = Engine(ServiceSettings(compare=(SHALLOW,)))
-    engine.load()
-    deep, shallow = engine.served.systems.values()
-    assert list(engine.served.systems) == ["compact", "compact-shallow"]
-    assert "fewer passages" in engine.about["compact-shallow"]
+    engines = Engines(ServiceSettings(compare=(SHALLOW,)))
+    engines.load()
+    deep, shallow = engines.choose().served.systems.values()
+    assert list(engines.choose().served.systems) == ["compact", "compact-shallow"]
+    assert "fewer passages" in engines.about["compact-shallow"]
     rerankers: list[Any] = [deep.reranker, shallow.reranker]
     for reranker in rerankers:
         assert isinstance(reranker, CompactReranker)
@@ -84,17 +84,17 @@ def test_trained_models_are_shared(tmp_path: Path) -> None:
         text = f'provider = "compact"\nkeep = {keep}\n[reranker]\nmodel = "{model}"\n'
         (tmp_path / f"{name}.toml").write_text(text)
     files = [str(tmp_path / f"{name}.toml") for name in "ab"]
-    engine = Engine(ServiceSettings(system=files[0], compare=(files[1],)))
-    engine.load()
-    first, second = engine.served.systems.values()
+    engines = Engines(ServiceSettings(system=files[0], compare=(files[1],)))
+    engines.load()
+    first, second = engines.choose().served.systems.values()
     assert first.reranker is second.reranker and first.keep != second.keep
 
 
 def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "compact.toml").write_text('provider = "compact"\n')
-    engine = Engine(ServiceSettings(compare=(str(tmp_path / "compact.toml"),)))
+    engines = Engines(ServiceSettings(compare=(str(tmp_path / "compact.toml"),)))
     with pytest.raises(BadConfig, match="Two of the systems are called 'compact'"):
-        engine.load()
+        engines.load()
 
 
 def test_an_index_lists_its_passages_by_source(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_service import QUESTION, make_index
 
 from whichsense.serve.settings import SCOPES, KeyFile
 
@@ -18,20 +19,55 @@ Start = Callable[..., Any]
 CASES = int(os.environ.get("WHICHSENSE_SCHEMA_CASES", "75"))
 
 
-def test_examples_work(client: Any) -> None:
+def test_every_example_works(start: Start, tmp_path: Path) -> None:
+    """Each operation of the description is sent with each of the examples that it gives."""
+    client = start(index=make_index(tmp_path))
     description = client.get("/openapi.json").json()
-    schemas = description["components"]["schemas"]
-    for path, name in (
-        ("/v1/ask", "AskRequest"),
-        ("/v1/search", "SearchRequest"),
-        ("/v1/chat/completions", "ChatRequest"),
-        ("/v1/responses", "ResponsesRequest"),
-    ):
-        (example,) = schemas[name]["examples"]
-        assert client.post(path, json=example).status_code == 200
-    for methods in description["paths"].values():
-        for operation in methods.values():
-            assert operation["description"]
+    question = {"question": QUESTION}
+    found = client.post("/v1/search", json=question).json()["hits"][0]["passage"]
+    sent = 0
+    for path, method, operation in operations_of(description):
+        assert operation["description"]
+        for body in examples_of(description, operation):
+            talk = client.post("/v1/conversations", json=question).json()
+            ids = {"case_id": talk["case_id"], "conversation_id": talk["id"]}
+            ids |= {"passage_id": found["id"], "model_id": "whichsense"}
+            ids |= {"name": "lynx.md", "key": "abcdefgh"}
+            response = client.request(
+                method,
+                path.format(**ids),
+                json=body,
+                content=None if body else CONTENT.get(method),
+                headers={"Upload-Offset": "0"},
+            )
+            assert response.status_code in (200, 204), (method, path, response.text)
+            sent += 1
+    assert sent > 25
+
+
+CONTENT = {"put": b"The lynx has tufted ears.", "patch": b"The lynx"}
+ORDER = ("get", "post", "put", "patch", "delete")
+
+
+def operations_of(description: Any) -> list[tuple[str, str, Any]]:
+    """Path, method and operation; what deletes comes last."""
+    found = []
+    for path, methods in description["paths"].items():
+        found += [(path, method, methods[method]) for method in methods]
+    return sorted(found, key=lambda one: ORDER.index(one[1]))
+
+
+def examples_of(description: Any, operation: Any) -> list[Any]:
+    """The bodies that an operation gives as examples; one without a body has None."""
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema")
+    if schema is None:
+        return [None]
+    examples = []
+    for one in schema.get("anyOf", [schema]):
+        name = one["$ref"].rpartition("/")[2]
+        examples += description["components"]["schemas"][name]["examples"]
+    return examples
 
 
 # Bytes at random are no file that can be read: 422.

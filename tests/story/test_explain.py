@@ -7,7 +7,7 @@ import json
 import pytest
 
 from whichsense.cli import main
-from whichsense.cli.explain import format_explanation
+from whichsense.text.rendering import TERMINAL, show_story
 from whichsense.types import Case, Citation, LongAnswer, Passage
 
 QUESTION = "Who plays Leo Bloom in The Producers?"
@@ -59,12 +59,12 @@ def test_a_long_passage_is_shown_around_what_supports_the_text() -> None:
     text = "Nothing here. " * 300 + "Ann Lee founded the club. " + "More. " * 300
     passage = Passage("1", "Club\x1b[31m", text)
     answer = LongAnswer("Who?", (Citation("Ann Lee founded the club.", (passage,)),))
-    shown = format_explanation(Case("Who?", long_answer=answer))
+    shown = TERMINAL.write(show_story(Case("Who?", long_answer=answer)))
     assert "*Ann Lee founded the club.*" in " ".join(shown.split())
     assert "\x1b[31m" not in shown
     assert len(shown) < 3000
 
 
 def test_a_case_without_a_long_answer_says_so() -> None:
-    assert "No answer found." in format_explanation(Case("Who?"))
-    assert "Stopped" in format_explanation(Case("Who?", stopped="deadline"))
+    assert "No answer found." in TERMINAL.write(show_story(Case("Who?")))
+    assert "Stopped" in TERMINAL.write(show_story(Case("Who?", stopped="deadline")))

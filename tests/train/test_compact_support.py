@@ -14,14 +14,15 @@ from tiny_compact import exported
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
-from whichsense.lab.compact.support_edits import falsify, reword, shorten, state
+from whichsense.lab.compact.support_edits import falsify, reword, shorten
 from whichsense.lab.compact.support_examples import (
     FEEDBACK,
     SupportExample,
+    grounded_examples,
+    is_held_out,
     load_examples,
     passage_examples,
     save_examples,
-    split_examples,
 )
 from whichsense.lab.compact.support_task import (
     ADAPTERS,
@@ -31,6 +32,7 @@ from whichsense.lab.compact.support_task import (
     export_adapters,
     fit_network,
 )
+from whichsense.lab.datasets import Annotation, Context, GroundedQuestion, QAPair
 from whichsense.models.compact.encoder import CompactModel, pair
 from whichsense.models.compact.nets import own_weights, set_quantization
 from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
@@ -82,18 +84,6 @@ def test_rewording_keeps_numbers_and_names() -> None:
             assert word in changed
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "statement"),
-    [
-        ("who won the race", "Ann Lee", "Ann Lee won the race."),
-        ("Who was second?", "Bob Roe", "Bob Roe was second."),
-        ("In what year was it held?", "1990", "It held in 1990."),
-    ],
-)
-def test_statements(question: str, answer: str, statement: str) -> None:
-    assert state(question, answer) == statement
-
-
 def test_passages_give_both_labels() -> None:
     passage = Passage("p1", "Race", TEXT)
     made = list(passage_examples(passage, random.Random(0), most=40))
@@ -104,12 +94,30 @@ def test_passages_give_both_labels() -> None:
         assert one.group == "page Race"
 
 
+def test_questions_with_a_passage_give_true_and_false_claims() -> None:
+    passage = Context("Race", TEXT, gold=True)
+    questions = []
+    for text, answer in (
+        ("Who won in 1990?", "Ann Lee"),
+        ("Who was second?", "Bob Roe"),
+    ):
+        annotation = Annotation("singleAnswer", (QAPair((answer,), (text,)),))
+        questions.append(
+            GroundedQuestion(text, text, (annotation,), passages=(passage,))
+        )
+    made = list(grounded_examples(questions, "squad", random.Random(0)))
+    true = {one.claim for one in made if one.supported}
+    false = {one.claim for one in made if not one.supported}
+    assert "Who won in 1990? Ann Lee." in true and "Who won in 1990? Bob Roe." in false
+    assert not true & false
+
+
 def test_examples_are_saved_and_read(tmp_path: Path) -> None:
     made = examples()
     save_examples(made, tmp_path / "examples.jsonl")
     assert list(load_examples(tmp_path / "examples.jsonl")) == made
-    learnt, held_out = split_examples(made)
-    assert learnt and held_out and len(learnt) > len(held_out)
+    held_out = sum(map(is_held_out, made))
+    assert 0 < held_out < len(made) / 2
 
 
 def build_task(folder: Path) -> SupportTask:
@@ -176,9 +184,9 @@ def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
     assert places.count("early.onnx") == places.count("verifier.onnx") == 2 * 3
     judge = SupportJudge(CompactModel(folder, threads=1))
     example = examples()[0]
-    ((excerpt,),) = judge.excerpts([(example.claim, example.passage)])
+    (row,) = judge.features([(example.claim, example.passage)])
     (logit,) = task.logits(net.eval(), np.array([0])).tolist()
-    assert excerpt.features[SAYS] == pytest.approx(logit, abs=0.05)
+    assert row[SAYS] == pytest.approx(logit, abs=0.05)
     assert 0 < judge.supports([(example.claim, example.passage)])[0] < 1
 
 
@@ -201,7 +209,7 @@ def test_judged_answers_count_as_other_sources_do() -> None:
         replace(examples()[0], source="made", supported=n % 2 == 0) for n in range(8)
     ]
     judged = [replace(one, source=FEEDBACK) for one in made]
-    rows = [[{SAYS: 2.0 * one.supported - 1, "said": 0.5}] for one in made]
+    rows = [{SAYS: 2.0 * one.supported - 1, "said": 0.5} for one in made]
     few = fit_network([*made, *judged], rows * 2)
     many = fit_network([*made, *judged, *judged, *judged], rows * 4)
     assert few.names == (SAYS, "said")

@@ -73,7 +73,9 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     drawn = {
         tuple(
             codec.texts(
-                encode_reading(codec, form, example, random.Random(seed)).target
+                encode_reading(
+                    form, "annotated", codec, example, random.Random(seed)
+                ).target
             )
         )
         for seed in range(30)
@@ -83,7 +85,7 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     found = {
         tuple(
             codec.texts(
-                encode_reading(codec, form, late, random.Random(seed), "found").target
+                encode_reading(form, "found", codec, late, random.Random(seed)).target
             )
         )
         for seed in range(20)

@@ -57,14 +57,6 @@ def test_readers_fit(name: str, tmp_path: Path) -> None:
     assert trained.metrics["f1_ans"] >= 0.9 and trained.metrics["f1_ans_multi"] >= 0.9
 
 
-def test_a_reader_fits_in_eight_bits(tmp_path: Path) -> None:
-    # Two questions: without the hardware for it each product takes long.
-    few = ("data.limit=2", "data.dev_limit=2", "train.steps=25")
-    changes = ("train.float8=true", "train.evaluate_every=25", *few)
-    _, trained = fitted("fid-reader", tmp_path, *changes)
-    assert trained.metrics["f1_ans"] >= 0.9
-
-
 def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
     """Saved models, loaded by their stages, find the readings that they learnt."""
     _, read = fitted("fid-reader", tmp_path / "reader")

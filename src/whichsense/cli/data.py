@@ -10,34 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whichsense.cli.evidence import data_dir_option, json_option
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
 
 if TYPE_CHECKING:
-    from whichsense.lab.evaluation.report import Statistics
+    from whichsense.lab.datasets.dataset import CheckReport
 
+# whichsense data: list, describe, check and fetch the datasets.
 
-# whichsense data: list, describe, count, check and fetch the datasets.
-
-_DATA_DIR = click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 # Fields of a check's report that --json prints, beside the path.
 _CHECKED = ("name", "ok", "count", "release", "checksum", "problem")
-_LONGEST_BAR = 30  # characters
 
 
 @click.group()
 def command() -> None:
-    """List, describe, count, check and fetch the datasets."""
+    """List, describe, check and fetch the datasets."""
 
 
 @command.command("list")
-@_JSON
-@_DATA_DIR
+@json_option
+@data_dir_option
 def list_(as_json: bool, data_dir: Path | None) -> None:
     """List all datasets, with the path of those that are present."""
     from whichsense.lab import datasets
@@ -63,8 +56,8 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
 
 @command.command()
 @click.argument("name")
-@_JSON
-@_DATA_DIR
+@json_option
+@data_dir_option
 def info(name: str, as_json: bool, data_dir: Path | None) -> None:
     """Print a dataset's source, licence, citation and releases."""
     from dataclasses import asdict
@@ -96,61 +89,9 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
 
 
 @command.command()
-@click.argument("name")
-@_JSON
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the charts into this file, FILE.svg or FILE.html.",
-)
-@_DATA_DIR
-def stats(name: str, as_json: bool, plot: Path | None, data_dir: Path | None) -> None:
-    """Count what the papers print: answers per question, edits, categories, lengths, agreement."""
-    if plot and plot.suffix not in (".svg", ".html"):
-        raise click.UsageError(
-            f"--plot takes a file that ends in .svg or .html, not '{plot}'."
-        )
-    from whichsense.files import write_atomically
-    from whichsense.lab.evaluation.report import to_html, to_svg
-    from whichsense.lab.evaluation.stats import statistics
-
-    counted = statistics(name, data_dir)
-    if plot:
-        draw = to_svg if plot.suffix == ".svg" else to_html
-        write_atomically(plot, draw(counted))
-    if as_json:
-        _print_json(counted.to_json())
-        return
-    _print_statistics(counted)
-    if plot:
-        click.echo(f"\nThe charts are in {plot}.")
-
-
-def _print_statistics(counted: Statistics) -> None:
-    from whichsense.lab.evaluation.report import format_cell
-
-    click.echo(f"{counted.name} (release: {counted.release})")
-    for table in counted.tables:
-        note = f"  [{table.note}]" if table.note else ""
-        click.echo(f"\n{table.title}{note}")
-        rows: list[Sequence[str]] = [table.columns]
-        for row in table.rows:
-            rows.append(list(map(format_cell, row)))
-        _print_table(rows)
-    for chart in counted.charts:
-        note = f"  [{chart.note}]" if chart.note else ""
-        click.echo(f"\n{chart.title}, {chart.unit}{note}")
-        highest = max(value for _, value in chart.bars) or 1.0
-        rows = []
-        for label, value in chart.bars:
-            rows.append([label, format_cell(value), _bar(value / highest)])
-        _print_table(rows)
-
-
-@command.command()
 @click.argument("names", nargs=-1)
-@_JSON
-@_DATA_DIR
+@json_option
+@data_dir_option
 def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
     from whichsense.lab import datasets
@@ -161,31 +102,31 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     if not names:
         folder = datasets.data_folder(data_dir)
         click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
-    reports = []
+    rows = []
     for name in names:
         report = datasets.check(name, data_dir)
-        reports.append(report)
+        row = {field: getattr(report, field) for field in _CHECKED}
+        rows.append(row | {"path": report.path and str(report.path)})
         if not as_json:
-            mark = "ok  " if report.ok else "BAD "
-            checked = f"{report.release} release, checksum {report.checksum}"
-            summary = f"{report.count:,} records, {checked}"
-            click.echo(f"{mark} {name}: {report.problem or summary}")
+            click.echo(_checked_line(report))
     if as_json:
-        rows = []
-        for report in reports:
-            row = {field: getattr(report, field) for field in _CHECKED}
-            row["path"] = report.path and str(report.path)
-            rows.append(row)
         _print_json(rows)
     # Exit status 1 lets a script notice.
-    if not all(report.ok for report in reports):
-        sys.exit(1)
+    sys.exit(0 if all(row["ok"] for row in rows) else 1)
+
+
+def _checked_line(report: CheckReport) -> str:
+    """Return what a check found, for a person."""
+    mark = "ok  " if report.ok else "BAD "
+    checked = f"{report.release} release, checksum {report.checksum}"
+    summary = f"{report.count:,} records, {checked}"
+    return f"{mark} {report.name}: {report.problem or summary}"
 
 
 @command.command()
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Download it even if it is present.")
-@_DATA_DIR
+@data_dir_option
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
     from whichsense.jobs.limits import show_progress
@@ -211,7 +152,7 @@ def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     metavar="NAME",
     help="Another dataset, whose readings questions of the same id take that have none.",
 )
-@_DATA_DIR
+@data_dir_option
 def make_clarifications(
     name: str, out: Path, more: Sequence[str], data_dir: Path | None
 ) -> None:
@@ -228,26 +169,6 @@ def make_clarifications(
 
 def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Align the first column and bars to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = []
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            is_left = column == 0 or cell.startswith("█")
-            cells.append(cell.ljust(width) if is_left else cell.rjust(width))
-        line = "  ".join(cells)
-        click.echo(f"  {line}".rstrip())
-
-
-def _bar(share: float) -> str:
-    """A bar of block characters; anything above zero shows at least one."""
-    length = round(_LONGEST_BAR * share)
-    if share > 0:
-        length = max(1, length)
-    return "█" * length
 
 
 # whichsense prompts: what language models are asked, to read and to replace.

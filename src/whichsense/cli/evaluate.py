@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from whichsense.cli.evidence import (
+    PATH,
+    choice_option,
     cluster_option,
+    count_option,
+    data_dir_option,
     evidence_options,
     gpus_option,
+    json_option,
+    limit_option,
     open_evidence,
+    path_option,
     system_option,
     use_executor,
     weights_option,
@@ -29,29 +36,6 @@ if TYPE_CHECKING:
     from whichsense.lab.evaluation.judging import Band, Draw, Form, ReadingsResult, Row
     from whichsense.lab.evaluation.leaderboard import Leaderboard
     from whichsense.protocols import Reranker
-
-
-# The options that several of these commands have.
-
-PATH = click.Path(path_type=Path)
-data_dir_option = click.option(
-    "--data-dir",
-    type=PATH,
-    metavar="DIR",
-    help="The data folder. [default: WHICHSENSE_DATA, or the user's cache]",
-)
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Use only the first N questions.",
-)
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the result as JSON, with the provenance of its numbers.",
-)
 
 
 # whichsense evaluate systems: several systems in one table.
@@ -192,17 +176,12 @@ _KEEP = 40
     metavar="MODEL",
     help="Rerank the passages: compact, or the folder of a trained reranker.",
 )
-@click.option(
-    "--keep",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --rerank compact: read N passages to the end. [default: 40]",
+@count_option(
+    "--keep", "With --rerank compact: read N passages to the end. [default: 40]"
 )
 @data_dir_option
 @limit_option
-@click.option(
-    "--out", type=PATH, metavar="FILE", help="Write the result to this JSON file, too."
-)
+@path_option("--out", "Write the result to this JSON file, too.", "FILE")
 @json_option
 def retrieval(
     dataset: str,
@@ -265,7 +244,7 @@ def _print_retrieval(result: RetrievalResult) -> None:
 
 
 def _reranker(name: str, index: Index, keep: int) -> tuple[Reranker, dict[str, Any]]:
-    """The reranker, and what decides its order."""
+    """Return the reranker, and what decides its order."""
     from whichsense.models.compact.encoder import WEIGHTS
     from whichsense.systems import build_reranker, training_runs
 
@@ -310,22 +289,20 @@ DRAWS = ("several", "all", "ambiguous")
     metavar="N",
     help="Questions in the form.",
 )
-@click.option(
+@choice_option(
     "--draw",
-    type=click.Choice(DRAWS),
-    default="ambiguous",
-    show_default=True,
-    help="Ask until N questions got several readings; or the first N of all, or of those to which all annotators gave "
+    DRAWS,
+    "ambiguous",
+    "Ask until N questions got several readings; or the first N of all, or of those to which all annotators gave "
     "several answers, whatever they get.",
 )
 @system_option()
 @weights_option
 @data_dir_option
-@click.option(
+@path_option(
     "--out",
-    type=PATH,
-    metavar="FILE.json",
-    help="The form to write, with its page FILE.html beside it; with --filled, the result.",
+    "The form to write, with its page FILE.html beside it; with --filled, the result.",
+    "FILE.json",
 )
 @json_option
 def readings(
@@ -523,9 +500,7 @@ def _print_line(name: str, cells: Sequence[str]) -> None:
 @weights_option
 @data_dir_option
 @limit_option
-@click.option(
-    "--out", type=PATH, metavar="FILE", help="Write the result to this JSON file, too."
-)
+@path_option("--out", "Write the result to this JSON file, too.", "FILE")
 @json_option
 def support(
     dataset: str,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+
+from whichsense.errors import BadInput
 
 if TYPE_CHECKING:
     from whichsense.index import Index
@@ -18,54 +21,121 @@ if TYPE_CHECKING:
     from whichsense.types import Method
 
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+PATH = click.Path(path_type=Path)
+
+
+def path_option(
+    name: str, help: str, metavar: str = "DIR", *, to: str = "", required: bool = False
+) -> Decorator:
+    """Make an option whose value is a path; `to` is the parameter that takes it, if not the option's own name."""
+    names = (name, to) if to else (name,)
+    return click.option(
+        *names, type=PATH, metavar=metavar, help=help, required=required
+    )
+
+
+def choice_option(
+    name: str, choices: Sequence[str], default: str, help: str
+) -> Decorator:
+    """Make an option with a few values, one of which is the default."""
+    return click.option(
+        name, type=click.Choice(choices), default=default, show_default=True, help=help
+    )
+
+
+def count_option(name: str, help: str, metavar: str = "N") -> Decorator:
+    """Make an option whose value is a number from 1 on."""
+    return click.option(name, type=click.IntRange(1), metavar=metavar, help=help)
+
+
+def _all_of(*options: Decorator) -> Decorator:
+    """Make one decorator of several options, which the help lists in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+# What commands share, whatever they do.
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+data_dir_option = path_option(
+    "--data-dir", "The data folder. [default: WHICHSENSE_DATA, or the user's cache]"
+)
+limit_option = count_option("--limit", "Use only the first N questions.")
+
 # The options of commands that search: which index, and how.
 
+index_option = path_option(
+    "--index",
+    "Index folder to search, or handbook, the embedded documents. [default: the embedded sample]",
+    to="folder",
+)
+method_option = click.option(
+    "--method",
+    type=click.Choice(["bm25", "dense", "hybrid"]),
+    help="Search by words, by meaning, or by both. [default: hybrid if there are vectors]",
+)
+evidence_options = _all_of(index_option, method_option)
+hits_option = path_option(
+    "--hits", "Hits saved by whichsense retrieve, in place of --index.", "FILE"
+)
 
-def evidence_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --index and --method to a command."""
-    folder = click.option(
-        "--index",
-        "folder",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Index folder to search, or handbook, the embedded documents. [default: the embedded sample]",
-    )
-    method = click.option(
-        "--method",
-        type=click.Choice(["bm25", "dense", "hybrid"]),
-        help="Search by words, by meaning, or by both. [default: hybrid if there are vectors]",
-    )
-    return folder(method(command))
-
-
-def cluster_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --cluster to a command."""
-    return click.option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Work on the Ray cluster at HOST:PORT; local: a cluster of this machine's own cores.",
-    )(command)
+indexes_option = click.option(
+    "--index",
+    "places",
+    multiple=True,
+    metavar="[NAME=]DIR",
+    help="Index folder to serve, or handbook, the embedded documents. Repeatable, each with a name by which requests "
+    "choose it; the first is the default. [default: the embedded sample]",
+)
 
 
-def workers_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --workers to a command that has --cluster."""
-    return click.option(
-        "--workers",
-        type=click.IntRange(1),
-        metavar="N",
-        help="With --cluster: workers, of one core each. [default: one for each core]",
-    )(command)
+def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str, str]:
+    """The indexes that --index names: name → folder, each opened to see that it is one; a URL, where machines fetch
+    their own shards, stays."""
+    from whichsense import config, sample
+
+    named: dict[str, str] = {}
+    for given in places or [config.find_config().retrieve.index]:
+        name, equals, place = given.partition("=")
+        if not equals or Path(given).exists():
+            name, place = "", given
+        url = stored_index(Path(place)) if is_stored and place else None
+        if url is None:
+            with closing(sample.open_index(place or None)) as index:
+                url = str(index.folder)
+        name = name or sample.corpus_name(url)
+        if name in named:
+            raise BadInput(
+                f"Two indexes are called '{name}'. Name them: --index NAME={place}"
+            )
+        named[name] = url
+    return named
 
 
-def gpus_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --gpus to a command that has --cluster."""
-    return click.option(
-        "--gpus",
-        type=click.FloatRange(0),
-        default=0,
-        metavar="N",
-        help="With --cluster: GPUs of each worker; at 0.5, two share one.",
-    )(command)
+# The options of commands whose work is spread.
+
+cluster_option = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Work on the Ray cluster at HOST:PORT; local: a cluster of this machine's own cores.",
+)
+workers_option = count_option(
+    "--workers",
+    "With --cluster: workers, of one core each. [default: one for each core]",
+)
+gpus_option = click.option(
+    "--gpus",
+    type=click.FloatRange(0),
+    default=0,
+    metavar="N",
+    help="With --cluster: GPUs of each worker; at 0.5, two share one.",
+)
 
 
 def use_executor(
@@ -83,7 +153,7 @@ def use_executor(
 
 
 def use_cluster(address: str | None) -> Cluster | None:
-    """The cluster at an address, until the command ends; None without an address."""
+    """Return the cluster at an address, until the command ends; None without an address."""
     if address is None:
         return None
     from whichsense.index.cluster import connect
@@ -125,20 +195,10 @@ def stored_index(folder: Path | None) -> str | None:
     return url
 
 
-def hits_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --hits to a command."""
-    return click.option(
-        "--hits",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Hits saved by whichsense retrieve, in place of --index.",
-    )(command)
-
-
 def open_hits_or_index(
     hits: Path | None, folder: Path | None, method: str | None
 ) -> tuple[Index | SavedHits, Method | None]:
-    """The saved hits, or else the index and the method."""
+    """Return the saved hits, or else the index and the method."""
     if hits is None:
         return open_evidence(folder, method)
     if folder is not None:
@@ -150,16 +210,11 @@ def open_hits_or_index(
 
 # The options of commands that answer: which system, on how many cores, and what a service keeps.
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 
 def system_option(verb: str = "Ask") -> Decorator:
-    """Add --system to a command that does this with a system."""
-    return click.option(
-        "--system",
-        type=click.Path(path_type=Path),
-        metavar="FILE.toml",
-        help=f"{verb} this system instead of the embedded model.",
+    """Make --system for a command that does this with a system."""
+    return path_option(
+        "--system", f"{verb} this system instead of the embedded model.", "FILE.toml"
     )
 
 
@@ -182,24 +237,17 @@ threshold_option = click.option(
     "[0<x<=1; default: a number of the model's for each kind of corpus]",
 )
 
-weights_option = click.option(
-    "--weights",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Weights folder of the embedded model.  [default: the one that ships]",
+weights_option = path_option(
+    "--weights", "Weights folder of the embedded model.  [default: the one that ships]"
 )
-
-state_option = click.option(
-    "--state",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of keys and traces.  [default: the user's state folder]",
+state_option = path_option(
+    "--state", "Folder of keys and traces.  [default: the user's state folder]"
 )
 
 
 def service_options(threads: int) -> Decorator:
-    """Add what every face of the service has: --threshold, --threads, --deadline, --state and --no-traces."""
-    options = (
+    """Make what every face of the service has: --threshold, --threads, --deadline, --state and --no-traces."""
+    return _all_of(
         threshold_option,
         threads_option(threads, " for one question"),
         click.option(
@@ -218,32 +266,23 @@ def service_options(threads: int) -> Decorator:
         ),
     )
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
 
 # The options of commands that may ask a language model.
 
-
-def llm_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --llm and --model to a command."""
-    url = click.option(
+llm_options = _all_of(
+    click.option(
         "--llm",
         "llm_url",
         metavar="URL",
         help="Let the language model of this OpenAI-compatible server do all thinking. Its key: WHICHSENSE_LLM_KEY.",
-    )
-    model = click.option(
+    ),
+    click.option(
         "--model",
         "llm_model",
         metavar="NAME",
         help="Its name on that server.  [default: WHICHSENSE_LLM_MODEL, or the only one there]",
-    )
-    return url(model(command))
+    ),
+)
 
 
 def choose_system(

@@ -12,8 +12,12 @@ import click
 
 from whichsense.cli.evidence import (
     cluster_option,
+    data_dir_option,
     evidence_options,
+    json_option,
+    limit_option,
     open_evidence,
+    path_option,
     use_executor,
     workers_option,
 )
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def health_table(health: Health) -> dict[str, Any]:
-    """What a check found, as JSON has it."""
+    """Return what a check found, as JSON has it."""
     served = None
     if health.manifest:
         served = {
@@ -55,7 +59,7 @@ def print_built(manifest: Manifest, folder: Path, as_json: bool) -> None:
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """What an index holds and what it was built from."""
+    """Return what an index holds and what it was built from."""
     return {
         "passages": manifest.passages,
         "generation": manifest.generation,
@@ -70,7 +74,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
 
 
 def readable(name: str, value: Any) -> str:
-    """A value of that summary, for a person."""
+    """Return a value of that summary, for a person."""
     if name == "sources":
         paths = []
         for source in value:
@@ -88,7 +92,6 @@ def readable(name: str, value: Any) -> str:
 
 # whichsense index: build, add, delete, info, check, copy, senses.
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _folder_argument = click.argument(
     "folder", type=click.Path(path_type=Path), metavar="DIR"
 )
@@ -115,13 +118,7 @@ def command() -> None:
 
 @command.command()
 @_sources_argument
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Folder of the index.",
-)
+@path_option("--out", "Folder of the index.", required=True)
 @click.option(
     "--words",
     default=100,
@@ -155,7 +152,7 @@ def command() -> None:
 @workers_option
 @_format_option
 @_encoding_option
-@as_json
+@json_option
 def build(
     sources: tuple[str, ...],
     out: Path,
@@ -211,7 +208,7 @@ def build(
 @workers_option
 @_format_option
 @_encoding_option
-@as_json
+@json_option
 def add(
     folder: Path,
     sources: tuple[str, ...],
@@ -253,7 +250,7 @@ def add(
     metavar="NAME",
     help="Source whose passages are deleted. Repeatable.",
 )
-@as_json
+@json_option
 def delete(
     folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool
 ) -> None:
@@ -279,7 +276,7 @@ def delete(
 
 @command.command()
 @_folder_argument
-@as_json
+@json_option
 def info(folder: Path, as_json: bool) -> None:
     """Print what the index in DIR holds and what it was built from."""
     from whichsense.index.object_store import manifest_of
@@ -299,7 +296,7 @@ def info(folder: Path, as_json: bool) -> None:
 @command.command()
 @_folder_argument
 @cluster_option
-@as_json
+@json_option
 def check(folder: Path, cluster: str | None, as_json: bool) -> None:
     """Read every byte of the index in DIR, and print any damage and the generation that is served."""
     from whichsense import index
@@ -335,15 +332,8 @@ def copy(folder: Path, url: str) -> None:
 
 @command.command()
 @click.argument("name")
-@click.option(
-    "--index",
-    "folder",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Index folder to look in.",
-)
-@as_json
+@path_option("--index", "Index folder to look in.", to="folder", required=True)
+@json_option
 def senses(name: str, folder: Path, as_json: bool) -> None:
     """List the senses of NAME, from the corpus's disambiguation pages."""
     from whichsense import index
@@ -378,12 +368,11 @@ def _encoder(name: str | None) -> Encoder:
 @evidence_options
 @cluster_option
 @workers_option
-@click.option(
+@path_option(
     "--out",
+    "File to write: hits.jsonl, or compressed (.zst, .gz, .bz2, .xz).",
+    "FILE",
     required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="File to write: hits.jsonl, or compressed (.zst, .gz, .bz2, .xz).",
 )
 @click.option(
     "--k",
@@ -395,18 +384,8 @@ def _encoder(name: str | None) -> Encoder:
 @click.option(
     "--rewrites", is_flag=True, help="Also search for the annotators' rewrites."
 )
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the datasets.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Search only for the first N questions of each dataset.",
-)
+@data_dir_option
+@limit_option
 def retrieve_command(
     datasets: tuple[str, ...],
     folder: Path | None,

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from whichsense.cli.evidence import (
+    choice_option,
     cluster_option,
+    data_dir_option,
     evidence_options,
     gpus_option,
     hits_option,
+    json_option,
+    limit_option,
     open_hits_or_index,
+    path_option,
     use_executor,
     workers_option,
 )
@@ -37,12 +42,7 @@ POLICIES = ("benchmarks", "people")
 
 
 @click.command()
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Which model does each stage.",
-)
+@path_option("--system", "Which model does each stage.", "FILE.toml")
 @click.option(
     "--provider",
     metavar="NAME",
@@ -60,55 +60,33 @@ POLICIES = ("benchmarks", "people")
     metavar="NAME|FILE",
     help="For example ambignq/dev, or a file of that form; several are joined by +.",
 )
-@click.option(
-    "--goal",
-    type=click.Choice(GOALS),
-    default="readings",
-    show_default=True,
-    help="What is predicted.",
-)
-@click.option(
+@choice_option("--goal", GOALS, "readings", "What is predicted.")
+@choice_option(
     "--given",
-    type=click.Choice(GIVENS),
-    default="question",
-    show_default=True,
-    help="What the dataset gives: the question, gold answers, a gold clarification, or documents in place of --index.",
+    GIVENS,
+    "question",
+    "What the dataset gives: the question, gold answers, a gold clarification, or documents in place of --index.",
 )
-@click.option(
+@choice_option(
     "--options",
-    type=click.Choice(OPTIONS),
-    default="bound",
-    show_default=True,
-    help="Clarified answers: of the reading that an option is bound to, read anew (CAmbigNQ), or in a dialogue.",
+    OPTIONS,
+    "bound",
+    "Clarified answers: of the reading that an option is bound to, read anew (CAmbigNQ), or in a dialogue.",
 )
-@click.option(
+@choice_option(
     "--policy",
-    type=click.Choice(POLICIES),
-    default="benchmarks",
-    show_default=True,
-    help="Answer everything, as benchmarks want it, or what ask would show to people.",
+    POLICIES,
+    "benchmarks",
+    "Answer everything, as benchmarks want it, or what ask would show to people.",
 )
 @evidence_options
 @hits_option
 @cluster_option
 @workers_option
 @gpus_option
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The predictions.",
-)
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where the datasets lie.",
-)
-@click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions."
-)
+@path_option("--out", "The predictions.", "FILE", required=True)
+@data_dir_option
+@limit_option
 @click.option(
     "--batch",
     default=8,
@@ -117,12 +95,7 @@ POLICIES = ("benchmarks", "people")
     metavar="N",
     help="Questions at once.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON, with where the predictions come from.",
-)
+@json_option
 def command(
     system: Path | None,
     provider: str | None,
@@ -212,13 +185,7 @@ def command(
 
 
 @click.command()
-@click.option(
-    "--system",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="With a verifier.",
-)
+@path_option("--system", "With a verifier.", "FILE.toml", required=True)
 @click.option(
     "--dataset",
     required=True,
@@ -227,16 +194,9 @@ def command(
 )
 @evidence_options
 @hits_option
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where the datasets lie.",
-)
-@click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@data_dir_option
+@limit_option
+@json_option
 def tune_command(
     system: Path,
     dataset: str,

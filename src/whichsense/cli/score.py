@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whichsense.cli.evidence import choice_option, json_option, path_option
+
 if TYPE_CHECKING:
     from whichsense.lab.evaluation.scoring import Comparison, Result
 
@@ -83,12 +85,11 @@ def _benchmark_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command()
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["released", "paper", "in_order"]),
-    default="released",
-    show_default=True,
-    help="released: the official script. paper: the paper's formula, without 1:1 matching. "
+    ["released", "paper", "in_order"],
+    "released",
+    "released: the official script. paper: the paper's formula, without 1:1 matching. "
     "in_order: matching in the order of the predictions, as REFUEL describes it.",
 )
 def ambignq(as_json: bool, per_question: bool, **options: Any) -> None:
@@ -112,12 +113,11 @@ def nq(as_json: bool, per_question: bool, **options: Any) -> None:
 
 @command.command()
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["released", "paper"]),
-    default="released",
-    show_default=True,
-    help="released: one assignment of options for precision and one for recall. paper: a single assignment.",
+    ["released", "paper"],
+    "released",
+    "released: one assignment of options for precision and one for recall. paper: a single assignment.",
 )
 @click.option(
     "--bert",
@@ -135,12 +135,11 @@ def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
 
 @command.command("cambignq-answers")
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["released", "paper"]),
-    default="released",
-    show_default=True,
-    help="released: one assignment of answers for precision and one for recall. paper: a single assignment.",
+    ["released", "paper"],
+    "released",
+    "released: one assignment of answers for precision and one for recall. paper: a single assignment.",
 )
 def cambignq_answers(as_json: bool, per_question: bool, **options: Any) -> None:
     """Answers for the options of clarification questions: F1, end to end, without asking; collapse.
@@ -172,12 +171,11 @@ def ramdocs(as_json: bool, per_question: bool, **options: Any) -> None:
 
 @command.command()
 @_benchmark_options
-@click.option(
+@choice_option(
     "--variant",
-    type=click.Choice(["best", "average"]),
-    default="best",
-    show_default=True,
-    help="ROUGE-L by the better reference of each question (best) or, as until 2022, by the reference with the "
+    ["best", "average"],
+    "best",
+    "ROUGE-L by the better reference of each question (best) or, as until 2022, by the reference with the "
     "better average (average).",
 )
 @click.option(
@@ -228,7 +226,7 @@ def asqa(
 @command.command()
 @click.argument("a", type=_FILE)
 @click.argument("b", type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@json_option
 def compare(a: Path, b: Path, as_json: bool) -> None:
     """Test whether B is better than A or the difference may be chance.
 
@@ -307,13 +305,7 @@ _REPORT_FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_REPORT_FILE)
-@click.option(
-    "--out",
-    required=True,
-    type=_REPORT_FILE,
-    metavar="FILE",
-    help="The HTML file to write.",
-)
+@path_option("--out", "The HTML file to write.", "FILE", required=True)
 @click.option(
     "--title",
     default="Results",
@@ -332,7 +324,7 @@ _REPORT_FILE = click.Path(path_type=Path)
 def report_command(
     results: tuple[Path, ...], out: Path, title: str, differences: int
 ) -> None:
-    """Turn result files into one page with tables and plots.
+    """Turn result files into one page with tables.
 
     RESULTS come from: whichsense score … --json --per-question > result.json. The page needs no other file. Where
     two systems were scored on the same questions, the page tests whether the difference may be chance and shows the

@@ -8,31 +8,71 @@ import json
 import os
 import re
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from whichsense.cli.ask import format_case, printable
+from whichsense.cli.ask import format_case
 from whichsense.cli.evidence import (
     cluster_option,
-    evidence_options,
+    indexes_option,
+    method_option,
     named_method,
-    open_evidence,
+    named_places,
     service_options,
     state_option,
-    stored_index,
     system_option,
 )
-from whichsense.errors import BadInput, require
+from whichsense.errors import BadConfig, BadInput, did_you_mean, require
 from whichsense.serve.settings import SCOPES, ApiKey, KeyFile, state_folder
 from whichsense.serve.state import FILE, Conversations, Traces
+from whichsense.text.rendering import printable
 
 # whichsense serve: the HTTP service over an index.
 
 
-@click.command()
-@evidence_options
+class _ServeCommand(click.Command):
+    """Takes what no option says from the environment (WHICHSENSE_SERVE_PORT for --port), then from the table [serve]
+    of whichsense.toml."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        from whichsense import config
+
+        names = {name.removeprefix("--"): option for name, option in self._options()}
+        given: dict[str, Any] = {}
+        for key, value in config.find_config().serve.items():
+            if key not in names:
+                advice = did_you_mean(key, list(names))
+                raise BadConfig(f"whichsense.toml: unknown key 'serve.{key}'. {advice}")
+            given[names[key]] = value
+            if isinstance(value, dict):  # [serve.index]: a folder by each name
+                pairs = [f"{name}={place}" for name, place in value.items()]
+                given[names[key]] = pairs
+        extra = {
+            "auto_envvar_prefix": "WHICHSENSE_SERVE",
+            "default_map": given,
+            **extra,
+        }
+        return super().make_context(info_name, args, parent, **extra)
+
+    def _options(self) -> Iterator[tuple[str, str]]:
+        for parameter in self.params:
+            for name in parameter.opts:
+                yield name, str(parameter.name)
+
+
+@click.command(cls=_ServeCommand)
+@indexes_option
+@method_option
 @cluster_option
 @click.option(
     "--replicas",
@@ -85,14 +125,6 @@ from whichsense.serve.state import FILE, Conversations, Traces
 )
 @service_options(threads=1)
 @click.option(
-    "--recall",
-    default=32,
-    show_default=True,
-    type=click.IntRange(0, 100_000),
-    metavar="MB",
-    help="Memory of each worker for searches that were answered before.",
-)
-@click.option(
     "--host-name",
     "hosts",
     multiple=True,
@@ -106,8 +138,30 @@ from whichsense.serve.state import FILE, Conversations, Traces
     metavar="ORIGIN",
     help="Site whose pages may ask, such as https://example.org. Repeatable.",
 )
+@click.option(
+    "--root-path",
+    default="",
+    metavar="PATH",
+    help="What a proxy puts before every path, such as /whichsense.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address or network of a proxy whose X-Forwarded-For and -Proto are believed. Repeatable.",
+)
+@click.option(
+    "--access-log",
+    default="",
+    metavar="FILE",
+    help="Write a line of JSON for each request; - for standard error.",
+)
+@click.option(
+    "--log-questions", is_flag=True, help="Write the questions into these lines, too."
+)
 def command(
-    folder: Path | None,
+    places: tuple[str, ...],
     method: str | None,
     cluster: str | None,
     replicas: int,
@@ -121,27 +175,28 @@ def command(
     threads: int,
     queue: int,
     deadline: float,
-    recall: int,
     state: Path | None,
     no_traces: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    root_path: str,
+    proxies: tuple[str, ...],
+    access_log: str,
+    log_questions: bool,
 ) -> None:
-    """Serve an index over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
+    """Serve indexes over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
 
-    An API key in the environment variable WHICHSENSE_API_KEY is accepted beside those of whichsense keys.
+    What no option says is taken from the environment, WHICHSENSE_SERVE_PORT for --port and so on, then from the table
+    [serve] of whichsense.toml. An API key in WHICHSENSE_API_KEY is accepted beside those of whichsense keys, with the
+    scopes that WHICHSENSE_API_KEY_SCOPES names ("ask write"; without it ask alone).
     """
     require("fastapi", "serve")
     require("uvicorn", "serve")
     from whichsense.serve.app import serve
     from whichsense.serve.settings import ServiceSettings, state_folder
 
-    place = stored_index(folder) if cluster else None
-    if place is None:
-        index, _ = open_evidence(folder, method)
-        place = str(index.folder)
     settings = ServiceSettings(
-        index=place,
+        indexes=named_places(places, is_stored=bool(cluster)),
         cluster=cluster or "",
         replicas=replicas,
         system=str(system or "compact"),
@@ -155,26 +210,45 @@ def command(
         threads=threads,
         queue=queue,
         deadline=deadline,
-        recall_bytes=recall * 2**20,
         state=state or state_folder(),
         traces=not no_traces,
         hosts=hosts,
         origins=origins,
+        root_path=root_path,
+        proxies=proxies,
+        access_log=access_log,
+        log_questions=log_questions,
         api_key=os.environ.get("WHICHSENSE_API_KEY", ""),
+        api_key_scopes=_scopes(os.environ.get("WHICHSENSE_API_KEY_SCOPES", "ask")),
     )
-    index.close()
     serve(settings, say=click.echo)
+
+
+def _scopes(text: str) -> tuple[str, ...]:
+    """The scopes that a text names.
+
+    >>> _scopes("ask write")
+    ('ask', 'write')
+    """
+    scopes = tuple(text.split())
+    unknown = [scope for scope in scopes if scope not in SCOPES]
+    if unknown or not scopes:
+        raise BadConfig(
+            f"WHICHSENSE_API_KEY_SCOPES is '{text}'. Set it to 'ask', 'write' or 'ask write'."
+        )
+    return scopes
 
 
 # whichsense mcp: the service as tools of a model, over standard input and output.
 
 
 @click.command()
-@evidence_options
+@indexes_option
+@method_option
 @system_option()
 @service_options(threads=2)
 def mcp_command(
-    folder: Path | None,
+    places: tuple[str, ...],
     method: str | None,
     system: Path | None,
     threshold: float | None,
@@ -192,9 +266,8 @@ def mcp_command(
     from whichsense.serve.mcp import serve_stdio
     from whichsense.serve.settings import ServiceSettings, state_folder
 
-    index, _ = open_evidence(folder, method)
     settings = ServiceSettings(
-        index=str(index.folder),
+        indexes=named_places(places),
         system=str(system or "compact"),
         method=named_method(method),
         threshold=threshold,
@@ -203,7 +276,6 @@ def mcp_command(
         state=state or state_folder(),
         traces=not no_traces,
     )
-    index.close()
     if sys.stdin.isatty():
         hint = "Waiting for a program that speaks MCP. Ctrl-C ends it."
         click.echo(hint, err=True)
@@ -230,16 +302,46 @@ def keys_command() -> None:
     help="What the key allows: to ask, or to see and change everything (write). Repeatable.",
 )
 @click.option(
+    "--index",
+    "indexes",
+    multiple=True,
+    metavar="NAME",
+    help="Index that the key may use, by its name in the service. Repeatable.  [default: all]",
+)
+@click.option(
     "--rate",
     type=click.IntRange(1, 1_000_000),
     help="Requests a minute.  [default: the service's own]",
 )
+@click.option(
+    "--quota",
+    type=click.IntRange(1, 2**40),
+    metavar="MB",
+    help="Most of files that it may upload in a day.  [default: as much as there is room for]",
+)
+@click.option(
+    "--expires", metavar="AGE", help="After so long it is refused: 90d, 12h, 2w."
+)
 @state_option
 def add(
-    name: str, scopes: tuple[str, ...], rate: int | None, state: Path | None
+    name: str,
+    scopes: tuple[str, ...],
+    indexes: tuple[str, ...],
+    rate: int | None,
+    quota: int | None,
+    expires: str | None,
+    state: Path | None,
 ) -> None:
     """Make a key for NAME and print it. It is kept as a hash and cannot be printed again."""
-    click.echo(KeyFile(state or state_folder()).add(name, scopes, rate))
+    token = KeyFile(state or state_folder()).add(
+        name,
+        scopes,
+        indexes=indexes,
+        rate=rate,
+        quota=quota * 2**20 if quota else None,
+        expires=time.time() + parse_age(expires) if expires else None,
+    )
+    click.echo(token)
 
 
 @keys_command.command(name="list")
@@ -252,23 +354,29 @@ def list_keys(state: Path | None, as_json: bool) -> None:
         click.echo(json.dumps([_row(key) for key in keys]))
         return
     for key in keys:
-        status = f"revoked {_day(key.revoked)}" if key.revoked else "active"
         scopes = "+".join(key.scopes)
-        click.echo(f"{key.id}  {_day(key.created)}  {scopes:<10} {status}  {key.name}")
+        indexes = f"  of {', '.join(key.indexes)}" if key.indexes else ""
+        click.echo(
+            f"{key.id}  {_day(key.created)}  {scopes:<10} {_status(key)}  {key.name}{indexes}"
+        )
     if not keys:
         click.echo("There is no key. Make one: whichsense keys add NAME", err=True)
 
 
+def _status(key: ApiKey) -> str:
+    if key.revoked:
+        return f"revoked {_day(key.revoked)}"
+    if key.expires is None:
+        return "active"
+    return f"{'until' if key.is_active else 'expired'} {_day(key.expires)}"
+
+
 def _row(key: ApiKey) -> dict[str, Any]:
     """A key without its hash."""
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": key.scopes,
-        "rate": key.rate,
-        "created": _day(key.created),
-        "revoked": _day(key.revoked) if key.revoked else None,
-    }
+    row = dataclasses.asdict(key)
+    for name in ("created", "revoked", "expires"):
+        row[name] = _day(row[name]) if row[name] else None
+    return {name: row[name] for name in row if name not in ("salt", "digest")}
 
 
 @keys_command.command()
@@ -282,6 +390,53 @@ def revoke(name: str, state: Path | None) -> None:
 
 def _day(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
+
+
+# whichsense backup, restore: keys, traces and indexes of a service.
+
+backup_indexes_option = click.option(
+    "--index",
+    "places",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Index folder, and its name in the backup. Repeatable.",
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@backup_indexes_option
+@state_option
+def backup_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+    """Save the state of a service, which may run meanwhile, and indexes to FOLDER. A backup that was stopped is resumed
+    by the same command."""
+    from whichsense.serve.backup import back_up
+
+    done = back_up(folder, state or state_folder(), _folders(places))
+    click.echo(f"{folder}: {done['files']:,} files, {done['bytes']:,} bytes")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@backup_indexes_option
+@state_option
+def restore_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+    """Put the state of the backup in FOLDER, and the indexes that are named, where nothing is yet. What was stopped is
+    resumed by the same command."""
+    from whichsense.serve.backup import restore
+
+    done = restore(folder, state or state_folder(), _folders(places))
+    click.echo(f"{done['files']:,} files, {done['bytes']:,} bytes restored")
+
+
+def _folders(places: tuple[str, ...]) -> dict[str, Path]:
+    folders = {}
+    for given in places:
+        name, _, place = given.partition("=")
+        if not place or name in folders:
+            raise BadInput(f"'{given}' names no index. Write --index NAME=DIR")
+        folders[name] = Path(place)
+    return folders
 
 
 # whichsense traces: what a service was asked, and what people said of its answers.
@@ -335,11 +490,12 @@ def list_traces(state: Path | None, limit: int, as_json: bool) -> None:
 def show(case_id: str, state: Path | None, as_json: bool) -> None:
     """Print one case and what was said of it."""
     traces = _open(state)
-    case = traces.find(case_id)
+    served = traces.find(case_id)
     feedback = traces.feedback(case_id)
     traces.close()
-    if case is None:
+    if served is None:
         raise BadInput(f"No case has the id '{case_id}'. See: whichsense traces list")
+    case = served.case
     said = [dataclasses.asdict(one) for one in feedback]
     if as_json:
         table = {"id": case_id, "case": case.to_json(), "feedback": said}

@@ -13,6 +13,8 @@ import click
 from whichsense.cli.evidence import (
     cluster_option,
     gpus_option,
+    json_option,
+    path_option,
     use_executor,
     workers_option,
 )
@@ -26,12 +28,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="[default: runs/ and the recipe's name]",
-)
+@path_option("--out", "[default: runs/ and the recipe's name]")
 @click.option(
     "--set",
     "changes",
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
 @cluster_option
 @workers_option
 @gpus_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     recipe: Path,
     out: Path | None,
@@ -106,7 +103,7 @@ def command(
 
 
 def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
-    """Whether the recipe trains on lists that are stored in a folder."""
+    """Tell whether the recipe trains on lists that are stored in a folder."""
     from whichsense.lab.train.recipes import load_recipe
 
     options = load_recipe(recipe, changes, tiny=tiny).options
@@ -137,18 +134,13 @@ def _sweep(
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="[default: runs/ and the recipe's name]",
-)
+@path_option("--out", "[default: runs/ and the recipe's name]")
 @click.option(
     "--tiny",
     is_flag=True,
     help="At its tiny size: minutes on a CPU, over the embedded sample.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def cotrain_command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""
     from whichsense.lab.tasks.cotraining import cotrain, load_cotraining

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from whichsense.conversation.matching import (
-    FILLERS,
-    SIZE_ORDER,
-    TIME_ORDER,
-    Matcher,
-    Profile,
-    content,
-    plain,
-    tokenize,
+from whichsense.conversation.context import (
+    Excluding,
+    answer_option,
+    find,
+    in_context,
+    named_by,
 )
+from whichsense.conversation.followups import (
+    completed,
+    fragment,
+    is_elliptical,
+    leans,
+    own_words,
+    resolved,
+    says_something,
+    stems,
+    topic_of,
+)
+from whichsense.conversation.matching import Matcher, plain, tokenize
 from whichsense.conversation.replies import is_question, proposal, understand
 from whichsense.conversation.turns import (
     ABOUT,
@@ -39,15 +47,13 @@ from whichsense.conversation.turns import (
     check_reply,
 )
 from whichsense.errors import BadInput, MissingStage
-from whichsense.jobs.limits import LimitReached, Limits, within
-from whichsense.models.seq2seq.formats import clarified
+from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
-from whichsense.protocols import Retriever
 from whichsense.stages.clarify import offer_each
 from whichsense.text.answers import same_answer
 from whichsense.text.clarification import compose_question
 from whichsense.text.words import sentence_at
-from whichsense.types import Candidate, Case, Clarification, Hit, Option, Reading, Span
+from whichsense.types import Case, Clarification, Option, Reading, Span
 
 # Whether a question back is worth it, and whether what was said already chooses.
 
@@ -114,343 +120,25 @@ def chosen_by_context(
 
 
 def _named(text: str, matcher: Matcher) -> list[str]:
-    """Options all of whose own words, those that no other label has, are said, where they are years or names."""
-    stems = {token.stem for token in tokenize(plain(text))}
+    """Options all of whose own words, those that no other label has, are said."""
+    said = {token.stem for token in tokenize(plain(text))}
+    labels = {
+        one.id: {own.stem for own in one.label.tokens} for one in matcher.profiles
+    }
     named = []
-    for profile in matcher.profiles:
-        own = _own_stems(profile, matcher)
-        if own and own <= stems:
-            named.append(profile.id)
+    for identifier, label in labels.items():
+        others = [other for key, other in labels.items() if key != identifier]
+        own = label.difference(*others)
+        if own and own <= said:
+            named.append(identifier)
     return named
-
-
-def _own_stems(profile: Profile, matcher: Matcher) -> set[str]:
-    own = {token.stem for token in profile.label.tokens}
-    for other in matcher.profiles:
-        if other.id != profile.id:
-            own -= {token.stem for token in other.label.tokens}
-    return own
 
 
 def _is_related(text: str, matcher: Matcher) -> bool:
     """Whether a text shares a word with the question, or has nothing but words of the options."""
-    stems = {token.stem for token in content(tokenize(plain(text)))}
-    if stems & matcher.asked:
-        return True
-    labels = set()
-    for profile in matcher.profiles:
-        labels |= {token.stem for token in profile.label.tokens}
-    return bool(stems) and stems <= labels
-
-
-# The answer to a reading that was chosen: its evidence ranked anew, more of it where it is thin.
-
-_ENOUGH = 2  # passages with all the words of the choice
-_MOST_SPANS = 5
-
-
-@dataclass(frozen=True)
-class GivenHits:
-    """A retriever that gives the hits that are there, and searches for more where they are thin."""
-
-    hits: tuple[Hit, ...]
-    more: Retriever | None = None
-
-    def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]:
-        retrieved = []
-        for case in cases:
-            hits = {hit.passage.id: hit for hit in self.hits}
-            if self.more is not None:
-                for hit in self.more.retrieve([case], k)[0].hits:
-                    hits.setdefault(hit.passage.id, hit)
-            retrieved.append(replace(case, hits=tuple(hits.values())[:k]))
-        return retrieved
-
-
-@dataclass(frozen=True)
-class Excluding:
-    """A retriever that leaves out passages."""
-
-    retriever: Retriever
-    passages: frozenset[str]
-
-    def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]:
-        retrieved = []
-        for case in self.retriever.retrieve(cases, k + len(self.passages)):
-            hits = [hit for hit in case.hits if hit.passage.id not in self.passages]
-            retrieved.append(replace(case, hits=tuple(hits[:k])))
-        return retrieved
-
-
-def answer_option(
-    pipeline: Pipeline, case: Case, category: str, option: Option, limits: Limits
-) -> tuple[Reading, ...]:
-    """The readings of an option, each with the evidence that fits it best.
-
-    The question is read again with the choice behind it ("AQ, Which category: option", CAmbigNQ). A reading keeps its
-    answer, which was verified; what is read again adds and orders its evidence.
-    """
-    if pipeline.reader is None or not option.readings:
-        return option.readings
-    question = clarified(case.question, category, option.label)
-    more = pipeline.retriever if is_thin(case.hits, option.label) else None
-    again = replace(pipeline, retriever=GivenHits(case.hits, more))
-    read = again.run([question], "evidence", limits=limits)[0]
-    if not read.stopped:
-        try:
-            with within(limits):
-                read = pipeline.reader.read([read])[0]
-        except LimitReached:
-            return option.readings
-    return tuple(_with_evidence(one, read.answers) for one in option.readings)
-
-
-def is_thin(hits: Sequence[Hit], label: str) -> bool:
-    """Whether too few passages have all the words of a label.
-
-    >>> from whichsense.testing import passage_hit
-    >>> is_thin([passage_hit("The 2008 film is dark."), passage_hit("A film of 2008.")], "the 2008 film")
-    False
-    """
-    wanted = {token.stem for token in content(tokenize(plain(label)))}
-    count = 0
-    for hit in hits:
-        text = plain(f"{hit.passage.title} {hit.passage.text}")
-        count += wanted <= {token.stem for token in tokenize(text)}
-    return count < _ENOUGH
-
-
-def _with_evidence(reading: Reading, answers: Sequence[Candidate]) -> Reading:
-    """The reading with the spans that were read again for its answer before those that it had: what was checked stays
-    first where it is among them."""
-    spans: dict[tuple[str, int], Span] = {}
-    if reading.evidence:
-        best = reading.evidence[0]
-        spans[best.passage.id, best.start] = best
-    for candidate in answers:
-        if same_answer(candidate.answer, reading.answer):
-            for span in candidate.spans:
-                spans.setdefault((span.passage.id, span.start), span)
-    for span in reading.evidence:
-        spans.setdefault((span.passage.id, span.start), span)
-    return replace(reading, evidence=tuple(spans.values())[:_MOST_SPANS])
-
-
-# A question that leans on the one before: "and who directed it?".
-
-_THING = re.compile(
-    r"\b(?:its?\b(?!['’])|(?:this|that)(?: one)?(?=[\s?.!]*$))", re.IGNORECASE
-)
-_PERSON = re.compile(r"\b(he|she|him|her|his|hers)\b", re.IGNORECASE)
-_POSSESSIVE = ("its", "his", "her")
-_BRACKETS = re.compile(r"\s*\([^)]*\)$")
-_NAME = re.compile(
-    r"[A-Z][\w'’-]*(?: (?:(?:of|the|and|de|la|von|van) )*[A-Z0-9][\w'’-]*)*"
-)
-_FIRST_WORDS = re.compile(r"^\W*\w+")
-
-
-def resolved(question: str, conversation: Conversation) -> str:
-    """The question with its pronoun replaced: "he" or "she" by the last answer, "it" by the title that this answer
-    rests on; before there is one answer, by the name in the last question. One that names something itself stays."""
-    if _names_something(question):
-        return question
-    reading = _last_reading(conversation)
-    if _PERSON.search(question) and reading and reading.answer[:1].isupper():
-        return _replaced(_PERSON, question, reading.answer)
-    thing = _name_in(conversation.case.question) if conversation.case else ""
-    if reading and reading.evidence:
-        thing = _BRACKETS.sub("", reading.evidence[0].passage.title)
-    return _replaced(_THING, question, thing) if thing else question
-
-
-def _replaced(pronoun: re.Pattern[str], question: str, name: str) -> str:
-    return pronoun.sub(lambda match: _form(match[0], name), question, count=1)
-
-
-def _name_in(question: str) -> str:
-    """The longest name in a question, behind its first word.
-
-    >>> _name_in("Who plays the Phantom in The Phantom of the Opera?"), _name_in("who won it")
-    ('The Phantom of the Opera', '')
-    """
-    names = _NAME.findall(_FIRST_WORDS.sub("", question))
-    return max(names, key=len, default="")
-
-
-def _form(pronoun: str, name: str) -> str:
-    return f"{name}'s" if pronoun.lower() in _POSSESSIVE else name
-
-
-def _names_something(question: str) -> bool:
-    """Whether a word behind the first is capitalized, or a number."""
-    rest = _FIRST_WORDS.sub("", question)
-    if any(token.number is not None for token in tokenize(plain(rest))):
-        return True
-    return any(word[:1].isupper() and word != "I" for word in re.findall(r"\w+", rest))
-
-
-def _last_reading(conversation: Conversation) -> Reading | None:
-    """The one reading that was answered last."""
-    for turn in reversed(conversation.turns):
-        if turn.shown == ANSWER:
-            return turn.readings[0] if len(turn.readings) == 1 else None
-    return None
-
-
-# A question narrowed by words of the person's own, which no option has.
-
-_PREPOSITIONS = frozenset(
-    "in on at for from during with by of before after since until under as".split()
-)
-_ARTICLES = ("the", "a", "an")
-_NUMBER_OF_OPTION = re.compile(r"\d{1,2}[.)]?")
-# Words of a reply that narrows a question; more are a question of their own.
-_LONGEST = 8
-_SHORT = 2
-# The least score with which a reply names something that is merely possible.
-_SURE = 0.6
-
-
-def implied_clarification(case: Case) -> Clarification:
-    """The readings of a case as options, whether or not the person was asked."""
-    return offer_each(case.readings)
-
-
-def refine(
-    pipeline: Pipeline, conversation: Conversation, said: str, limits: Limits
-) -> Turn | None:
-    """A turn for a reply that names no option: what is merely possible, or what a search with its words finds.
-
-    None where neither has the words of the reply.
-    """
-    case = conversation.case
-    assert case is not None
-    clarification = conversation.clarification or implied_clarification(case)
-    wanted = _content(said, Matcher(clarification, case.question))
-    is_short = len(said.split()) <= _LONGEST
-    if not wanted or not is_short or not says_something(said):
-        return None
-    question = narrowed(case.question, own_words(said))
-    turn = Turn(said, Intent(REFINE, question=question), ANSWER)
-    named = _named_possible(case, said, wanted)
-    if named:
-        return replace(turn, shown=POSSIBLE, readings=named)
-    found = pipeline.ask(question, limits=limits)
-    readings = []
-    for reading in (*found.readings, *found.possible):
-        if _has_words(reading, wanted):
-            readings.append(reading)
-    if not readings:
-        return None
-    return replace(
-        turn, readings=tuple(readings[:1]), message=f"Taken as: {own_words(said)}."
-    )
-
-
-def completed(said: str, conversation: Conversation) -> str:
-    """A question for what is no question: "in the seventies" goes on with the last one, and so does what follows a
-    question without an answer; "the capital of France" does not."""
-    case = conversation.case
-    if case is None:
-        return said
-    bare = own_words(said)
-    is_short = len(bare.split()) <= _SHORT or conversation.last.shown == NOTHING
-    if is_short or bare.lower().partition(" ")[0] in _PREPOSITIONS:
-        return narrowed(_question_as_asked(conversation), bare)
-    return resolved(said, conversation)
-
-
-def _question_as_asked(conversation: Conversation) -> str:
-    """The last question in a person's own words, without what was added to it in vain."""
-    for turn in reversed(conversation.turns):
-        if turn.intent.question == turn.said:
-            return turn.said
-    return conversation.case.question if conversation.case else ""
-
-
-def narrowed(question: str, words: str) -> str:
-    """A question with words behind it; a word that stands on both sides is said once.
-
-    >>> narrowed("Who won?", "in 2008"), narrowed("When did it come out?", "the book")
-    ('Who won in 2008?', 'When did it come out, the book?')
-    >>> narrowed("how heavy is the skerry", "Skerry 48")
-    'how heavy is the skerry 48?'
-    """
-    bare = question.rstrip(" ?")
-    first, _, rest = words.partition(" ")
-    if rest and bare.lower().endswith(f" {first.lower()}"):
-        return f"{bare} {rest}?"
-    mark = "" if first.lower() in _PREPOSITIONS else ","
-    return f"{bare}{mark} {words}?"
-
-
-def own_words(said: str) -> str:
-    """A reply without what stands before its own words, and without its mark.
-
-    >>> own_words("and in Uruguay?"), own_words("What about Estate?"), own_words("I'm an administrator")
-    ('in Uruguay', 'Estate', 'an administrator')
-    """
-    words = said.rstrip(" ?.!").split()
-    start = 0
-    for place, word in enumerate(words):
-        bare = plain(word).split()
-        opens = bare[:1] and (bare[0] in _PREPOSITIONS or bare[0] in _ARTICLES)
-        if opens and bare[0] != "about":
-            break
-        if not all(part.strip(",.:;") in FILLERS for part in bare):
-            break
-        start = place + 1
-    return " ".join(words[start:]) or said
-
-
-def says_something(said: str) -> bool:
-    """Whether a text has more than words that go around a choice, and is not the bare number of one.
-
-    >>> says_something("ok, thanks!"), says_something("the newer one"), says_something("the film")
-    (False, False, True)
-    >>> says_something("2"), says_something("1998")
-    (False, True)
-    """
-    if _NUMBER_OF_OPTION.fullmatch(said.strip()):
-        return False
-    empty = FILLERS | TIME_ORDER.keys() | SIZE_ORDER.keys()
-    return any(token.text not in empty for token in tokenize(plain(said)))
-
-
-def _named_possible(case: Case, said: str, wanted: set[str]) -> tuple[Reading, ...]:
-    if not case.possible or any(_is_named(one, wanted) for one in case.readings):
-        return ()
-    # The probable ones compete: what fits them as well singles nothing out.
-    clarification = offer_each((*case.possible, *case.readings))
-    intent = understand(said, clarification, case.question)
-    if intent.kind != "choose" or intent.score < _SURE:
-        return ()
-    places = [int(identifier) - 1 for identifier in intent.options]
-    if max(places) >= len(case.possible):
-        return ()
-    return tuple(case.possible[place] for place in places)
-
-
-def _content(said: str, matcher: Matcher) -> set[str]:
-    """The stems of a reply's own words."""
-    return {token.stem for token in matcher.content(tokenize(plain(said)))}
-
-
-def _is_named(reading: Reading, wanted: set[str]) -> bool:
-    """Whether the rewrite of a reading, its label, or a title behind it, has all the words."""
-    titles = " ".join(span.passage.title for span in reading.evidence)
-    tokens = tokenize(plain(f"{reading.question} {reading.label} {titles}"))
-    return wanted <= {token.stem for token in tokens}
-
-
-def _has_words(reading: Reading, wanted: set[str]) -> bool:
-    """Whether a passage behind a reading has all the words."""
-    for span in reading.evidence:
-        text = plain(f"{span.passage.title} {span.passage.text}")
-        if wanted <= {token.stem for token in tokenize(text)}:
-            return True
-    return False
+    said = stems(text)
+    labels = [{own.stem for own in one.label.tokens} for one in matcher.profiles]
+    return bool(said & matcher.asked) or bool(said and said <= set().union(*labels))
 
 
 # Questions about the options, answered from what is known of them.
@@ -508,14 +196,53 @@ class Exchange:
 
     pipeline: Pipeline
     conversation: Conversation
-    case: Case
-    clarification: Clarification
     policy: AskingPolicy
     limits: Limits
+
+    @property
+    def case(self) -> Case:
+        """Return the question that is talked about."""
+        return _case_of(self.conversation)
+
+    @property
+    def clarification(self) -> Clarification:
+        """Return what a reply may choose from, whether or not the person was asked."""
+        return self.conversation.clarification or offer_each(self.case.readings)
+
+    def own_stems(self, said: str) -> set[str]:
+        """Return the stems of a reply's own words."""
+        matcher = Matcher(self.clarification, self.case.question)
+        return {token.stem for token in matcher.content(tokenize(plain(said)))}
+
+    def ask_back(self, turn: Turn, case: Case) -> Turn:
+        """The turn with the readings of a new question, or with the question back where that is worth it."""
+        clarification = clarification_of(self.pipeline, case)
+        if clarification is None:
+            several = case.has_several_readings
+            return replace(turn, shown=READINGS if several else ANSWER)
+        turn = replace(turn, clarification=clarification)
+        said, question = self.conversation.said(), turn.intent.question
+        chosen = chosen_by_context(clarification, question, said)
+        if chosen:
+            option = find_option(clarification, chosen)
+            return replace(
+                turn,
+                intent=replace(turn.intent, named=option.label),
+                shown=ANSWER,
+                readings=answer_option(
+                    self.pipeline, case, clarification.category, option, self.limits
+                ),
+                message=f"Taken as: {option.label}.",
+            )
+        is_new = clarification.question not in self.conversation.asked
+        return replace(
+            turn, shown=CLARIFICATION if self.policy.enabled and is_new else READINGS
+        )
 
     def answer(self, turn: Turn) -> Turn:
         """The turn with what is to be shown for its intent. It comes with all readings, for those who skip."""
         kind = turn.intent.kind
+        turn = replace(turn, readings=self.case.readings)
         if kind in (CHOOSE, ALL):
             return self._answer_choice(turn)
         if kind == ABOUT:
@@ -536,6 +263,8 @@ class Exchange:
             )
         if turn.intent.kind == ALL:
             return replace(turn, shown=ANSWER)  # there is nothing to rank anew for
+        if len(options) == 1:
+            turn = replace(turn, intent=_naming(turn, options[0]))
         readings: list[Reading] = []
         for option in options:
             readings += answer_option(
@@ -613,6 +342,13 @@ class Exchange:
         return replace(turn, message="That fits none of these. Here is every reading.")
 
 
+def _naming(turn: Turn, option: Option) -> Intent:
+    """What a turn means, with what names the option: its label, or a person's words where that is a whole question."""
+    is_question_itself = option.label in [one.question for one in option.readings]
+    named = own_words(turn.said) if is_question_itself else option.label
+    return replace(turn.intent, named=named)
+
+
 def find_option(clarification: Clarification, identifier: str) -> Option:
     """The option of this id. Raises `BadInput` where there is none."""
     for option in clarification.options:
@@ -627,6 +363,10 @@ def find_option(clarification: Clarification, identifier: str) -> Option:
 
 _ASKING = AskingPolicy()
 _NO_LIMITS = Limits()
+_LONGEST = (
+    8  # words of a reply that narrows a question; more are a question of their own
+)
+_SURE = 0.6  # the least score with which a choice in words is not searched for
 _NEXT = "Ask another question, or say more about this one."
 
 
@@ -650,31 +390,28 @@ def ask(
     *,
     policy: AskingPolicy = _ASKING,
     limits: Limits = _NO_LIMITS,
-    said: str = "",
 ) -> Conversation:
-    """A new question within a conversation; `said` is how the person put it, where that differs."""
+    """A new question within a conversation."""
     question = check_reply(question)
-    case = replace(pipeline.ask(question, limits=limits), scratch=None)
-    turn = Turn(said or question, Intent(QUESTION, question=question), READINGS)
-    said_before = conversation.said()
-    conversation = replace(conversation, case=case)
-    if not case.readings:
-        return conversation.with_turn(replace(turn, shown=NOTHING))
-    turn = replace(turn, readings=case.readings)
-    clarification = clarification_of(pipeline, case)
-    if clarification is None:
-        shown = READINGS if case.has_several_readings else ANSWER
-        return conversation.with_turn(replace(turn, shown=shown))
-    turn = replace(turn, clarification=clarification)
-    named = chosen_by_context(clarification, question, said_before)
-    if named:
-        option = find_option(clarification, named)
-        readings = answer_option(pipeline, case, clarification.category, option, limits)
-        message = f"Taken as: {option.label}."
-        turn = replace(turn, shown=ANSWER, readings=readings, message=message)
-    elif policy.enabled and clarification.question not in conversation.asked:
-        turn = replace(turn, shown=CLARIFICATION)
-    return conversation.with_turn(turn)
+    turn = Turn(question, Intent(QUESTION, question=question), READINGS)
+    return _asked(Exchange(pipeline, conversation, policy, limits), turn)
+
+
+def _asked(exchange: Exchange, turn: Turn, found: Case | None = None) -> Conversation:
+    """The conversation with the answer to a turn's question, or with the question back; `found` is what was found."""
+    conversation, intent = exchange.conversation, turn.intent
+    case = found or find(exchange.pipeline, intent.question, exchange.limits)
+    topic = topic_of(conversation)
+    if leans(turn.said) and (topic.readings or topic.named):
+        case, is_about = in_context(exchange.pipeline, case, topic, exchange.limits)
+        if is_about or not case.readings:
+            intent = replace(intent, named=intent.named or topic.named)
+    turn = replace(turn, intent=intent, readings=case.readings)
+    if case.readings:
+        turn = exchange.ask_back(turn, case)
+    else:
+        turn = replace(turn, shown=NOTHING)
+    return replace(conversation, case=case).with_turn(turn)
 
 
 def reply(
@@ -687,26 +424,58 @@ def reply(
 ) -> Conversation:
     """The next turn: a reply to the pending clarification, a later choice among its options, or a new question."""
     said = check_reply(text)
+    exchange = Exchange(pipeline, conversation, policy, limits)
     intent = _intent_of(said, conversation)
-    if intent.kind == UNCLEAR:
-        refined = refine(pipeline, conversation, said, limits)
-        if refined is not None:
-            return conversation.with_turn(refined)
-        if not conversation.last.pending and not says_something(said):
-            return conversation.with_turn(Turn(said, intent, MORE, _NEXT))
-        if not conversation.last.pending:
-            intent = Intent(QUESTION, question=completed(said, conversation))
+    turn = Turn(said, intent, READINGS)
     if intent.kind == QUESTION:
-        return ask(
-            pipeline,
-            conversation,
-            intent.question,
-            policy=policy,
-            limits=limits,
-            said=said,
-        )
-    exchange = _exchange(pipeline, conversation, policy, limits)
-    return _answered(exchange, said, intent)
+        return _asked(exchange, turn)
+    if intent.kind == UNCLEAR or (intent.kind == CHOOSE and intent.score < _SURE):
+        return _with_own_words(exchange, turn)
+    return conversation.with_turn(exchange.answer(turn))
+
+
+def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
+    """The next turn for a reply in words that no option has, or has in part: what they name is searched for."""
+    conversation, said = exchange.conversation, turn.said
+    is_open = conversation.last.pending or turn.intent.kind == CHOOSE
+    topic = topic_of(conversation)
+    if not says_something(said):
+        answered = replace(turn, shown=MORE, message=_NEXT)
+        return conversation.with_turn(exchange.answer(turn) if is_open else answered)
+    if not is_open and not _goes_on(said, conversation):
+        intent = Intent(QUESTION, question=resolved(said, topic))
+        return _asked(exchange, replace(turn, intent=intent))
+    question = completed(said, topic)
+    found, readings = _search(exchange, said, question)
+    words, case = own_words(said), exchange.case
+    if readings:
+        conversation = replace(conversation, case=case if case.readings else found)
+        intent = Intent(REFINE, question=question, named=words)
+        message = f"Taken as: {words}."
+        turn = Turn(said, intent, ANSWER, readings=readings, message=message)
+        return conversation.with_turn(turn)
+    if is_open:
+        return conversation.with_turn(exchange.answer(turn))
+    intent = Intent(QUESTION, question=question, named=words)
+    return _asked(exchange, replace(turn, intent=intent), found)
+
+
+def _goes_on(said: str, conversation: Conversation) -> bool:
+    """Whether words are about the last question; what follows one without an answer is."""
+    hits = conversation.case.hits if conversation.case else ()
+    evidence = " ".join(f"{hit.passage.title} {hit.passage.text}" for hit in hits)
+    return conversation.last.shown == NOTHING or is_elliptical(said, evidence)
+
+
+def _search(
+    exchange: Exchange, said: str, question: str
+) -> tuple[Case | None, tuple[Reading, ...]]:
+    """What a question with a reply's words finds, and what these words name in it or in what was found before."""
+    wanted = exchange.own_stems(said)
+    if not wanted or len(said.split()) > _LONGEST:
+        return None, ()
+    found = find(exchange.pipeline, question, exchange.limits)
+    return found, named_by(wanted, found) or named_by(wanted, exchange.case)
 
 
 def choose(
@@ -720,10 +489,11 @@ def choose(
     """The next turn: options chosen by their ids, as by clicking. An empty choice skips the clarification."""
     if conversation.clarification is None:
         raise BadInput("No clarification was asked: there is nothing to choose from.")
-    exchange = _exchange(pipeline, conversation, policy, limits)
+    exchange = Exchange(pipeline, conversation, policy, limits)
     labels = [find_option(exchange.clarification, one).label for one in options]
     intent = Intent(CHOOSE, tuple(options)) if options else Intent(SKIP)
-    return _answered(exchange, ", ".join(labels), intent)
+    turn = Turn(", ".join(labels), intent, READINGS)
+    return conversation.with_turn(exchange.answer(turn))
 
 
 def explain(pipeline: Pipeline, conversation: Conversation) -> Conversation:
@@ -741,34 +511,25 @@ def show_readings(conversation: Conversation) -> Conversation:
 
 def _intent_of(said: str, conversation: Conversation) -> Intent:
     """What was said, in its place. A question that leans on what was said before is completed."""
-    case = conversation.case
+    case, topic = conversation.case, topic_of(conversation)
     if case is None:
         return Intent(QUESTION, question=said)
-    is_more = conversation.last.shown == MORE and says_something(said)
-    if is_more and not is_question(plain(said)):
-        return Intent(QUESTION, question=narrowed(case.question, own_words(said)))
-    clarification = conversation.clarification or implied_clarification(case)
+    asks = is_question(plain(said))
+    part = "" if conversation.last.pending else fragment(said, topic)
+    if conversation.last.shown == MORE and says_something(said) and not asks:
+        part = completed(said, topic)
+    if part:
+        return Intent(QUESTION, question=part)
+    clarification = conversation.clarification or offer_each(case.readings)
     intent = understand(said, clarification, case.question, conversation.chosen)
     if intent.kind == QUESTION:
-        return replace(intent, question=resolved(intent.question, conversation))
-    if conversation.clarification is None and intent.kind not in (NONE, ABOUT):
-        # There was no choice: what is not against the answer, or about it, is about another one.
-        asks = is_question(plain(said)) and not proposal(plain(said))
-        return Intent(QUESTION, question=said) if asks else Intent(UNCLEAR, score=0.0)
-    return intent
-
-
-def _exchange(
-    pipeline: Pipeline, conversation: Conversation, policy: AskingPolicy, limits: Limits
-) -> Exchange:
-    case = _case_of(conversation)
-    clarification = conversation.clarification or implied_clarification(case)
-    return Exchange(pipeline, conversation, case, clarification, policy, limits)
-
-
-def _answered(exchange: Exchange, said: str, intent: Intent) -> Conversation:
-    turn = Turn(said, intent, READINGS, readings=exchange.case.readings)
-    return exchange.conversation.with_turn(exchange.answer(turn))
+        return replace(intent, question=resolved(intent.question, topic))
+    if conversation.clarification or intent.kind in (NONE, ABOUT):
+        return intent
+    # There was no choice: what is not against the answer, or about it, is about another one.
+    if asks and not proposal(plain(said)):
+        return Intent(QUESTION, question=said)
+    return Intent(UNCLEAR, score=0.0)
 
 
 def _case_of(conversation: Conversation) -> Case:

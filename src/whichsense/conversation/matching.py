@@ -4,159 +4,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from rapidfuzz.distance import OSA
 
 from whichsense.models.static import Static
-from whichsense.text.answers import parse_date, parse_numbers, same_answer
-from whichsense.text.words import CLOSED_CLASS_WORDS, WH_WORDS, porter_stem, words
+from whichsense.text.answers import parse_date, parse_numbers
+from whichsense.text.reply_words import (
+    CARDINALS,
+    CONTRASTS,
+    CONTROL_WORDS,
+    DECADES,
+    FILLERS,
+    ORDINALS,
+)
+from whichsense.text.words import CLOSED_CLASS_WORDS, porter_stem, words
 from whichsense.types import Clarification, Option
-
-# The closed classes of words that replies are made of.
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-CONTRASTS = _words(
-    "before after since until under over above below during within inside outside first"
-)
-"""Function words that tell labels apart: "before 2024", "after five years"."""
-NEGATIONS = _words(
-    "not no except without neither nor excluding excludes but never dont"
-)
-AUXILIARIES = _words(
-    "is are was were am be do does did can could has have had will would should shall may might isnt arent didnt"
-)
-POINTERS = _words(
-    "option options choice choices number nr no item answer answers entry alternative alternatives"
-)
-"""Words that make a position of a number: "option 2"."""
-ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), 1
-    )
-}
-CARDINALS = {
-    word: number
-    for number, word in enumerate(
-        "one two three four five six seven eight nine ten".split(), 1
-    )
-}
-LAST_WORDS = _words("last final bottom latter")
-FIRST_WORDS = _words("top former")
-MIDDLE_WORDS = _words("middle central")
-
-# Superlatives and comparatives → the way to look: +1 for the greatest, -1 for the least.
-TIME_ORDER = {
-    **dict.fromkeys(
-        "newest newer latest recent later youngest younger current currently now modern".split(),
-        1,
-    ),
-    **dict.fromkeys(
-        "oldest older earliest earlier original originally beginning start initial".split(),
-        -1,
-    ),
-}
-SIZE_ORDER = {
-    **dict.fromkeys(
-        "biggest bigger largest larger greatest greater highest higher most longest longer heaviest heavier furthest "
-        "farthest maximum max tallest taller".split(),
-        1,
-    ),
-    **dict.fromkeys(
-        "smallest smaller least lowest lower fewest fewer shortest shorter lightest lighter "
-        "minimum min nearest".split(),
-        -1,
-    ),
-}
-PRICE_ORDER = {
-    **dict.fromkeys("priciest dearest expensive".split(), 1),
-    **dict.fromkeys("cheapest cheaper cheap".split(), -1),
-}
-DECADES = {
-    word: number * 10
-    for number, word in enumerate(
-        "twenties thirties forties fifties sixties seventies eighties nineties".split(),
-        2,
-    )
-}
-
-# Words around a choice that say nothing of it.
-FILLERS = CLOSED_CLASS_WORDS - NEGATIONS | _words(
-    """please pls plz thanks thank thx cheers kindly sorry hi hello hey ok okay oh ah um uh hm well yeah yes
-    yep sure right fine great meant mean means meaning want wanted wants need needed like think thought guess suppose
-    say said talking talk
-    thinking probably maybe perhaps possibly definitely certainly actually really simply rather instead
-    let lets go going take pick choose chose select give show see get tell know answer interested looking look
-    im id ill ive its thats theres youre we work based use using
-    thing things stuff kind sort type case version ones guy part"""
-)
-
-ALL_WORDS = _words("all everything everyone every each both any either lot")
-LIST_WORDS = _words(
-    "list listed here there above below something someone anything person missing"
-)
-"""Where options are, or what is no option."""
-COURTESIES = _words("i please pls thanks just really well it sorry me the")
-INDIFFERENT = _words(
-    "know care mind matter matters sure idea ideas preference clue opinion decide choose fussed bothered"
-)
-"""With a negation: no preference."""
-DENIALS = _words("dont doesnt isnt cant didnt not no without never unable")
-SKIP_PHRASES = frozenset(
-    (
-        "skip", "skip it", "skip this", "pass", "next", "whatever", "whichever", "anything", "idk", "dunno",
-        "you choose", "you decide", "you pick", "up to you", "your choice", "surprise me", "never mind", "nevermind",
-        "forget it", "cancel", "unsure", "undecided", "move on", "go on", "continue", "go ahead",
-    )
-)  # fmt: skip
-NONE_WORDS = _words(
-    "none neither nothing nope nah other others another different else wrong"
-)
-NONE_PHRASES = frozenset(
-    ("no", "not these", "not those", "not that", "not any", "no not these")
-)
-
-META_WORDS = _words(
-    """difference differences differ different distinguish compare comparison between mean means meaning meant explain
-    explanation describe description detail details more about tell say options option choices choice them these those
-    understand clarify elaborate same similar apart versus vs"""
-)
-"""Words of a question about the options."""
-REQUESTS = _words("tell explain describe compare clarify elaborate search find")
-GREETINGS = _words(
-    "and but so or well ok okay oh actually no yes sorry wait hmm hm um please also then now instead"
-)
-"""Words before a question that say nothing of it."""
-MEASURES = _words(
-    "many much long far old often big large deep high tall heavy fast wide soon late early hot cold"
-)
-
-CONTROL_WORDS = (
-    frozenset(ORDINALS)
-    | frozenset(CARDINALS)
-    | LAST_WORDS
-    | FIRST_WORDS
-    | MIDDLE_WORDS
-    | frozenset(TIME_ORDER)
-    | frozenset(SIZE_ORDER)
-    | frozenset(PRICE_ORDER)
-    | frozenset(DECADES)
-    | ALL_WORDS
-    | NONE_WORDS
-    | _words(
-        "skip option number difference between except before after since please meant"
-    )
-    | WH_WORDS
-)
-"""Words that are looked for when one is misspelt."""
-
 
 # Replies and options as tokens: lower case, no accents, numbers as values, misspelt words corrected.
 
@@ -166,7 +32,6 @@ _JOINED = (
     re.compile(r"([a-z]{1,2})(\d+)"),  # s3
     re.compile(r"(\d+)((?!st\b|nd\b|rd\b|th\b)[a-z]{1,2})"),  # 12h
 )
-_ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
 _SHORT_YEAR = re.compile(r"['’‘](\d\d)\b")
 _US = re.compile(r"\bU\.S\.(?:A\.)?|\bUS\b")
 _DOTTED = re.compile(r"\b(?:[a-z]\.){2,}")  # u.k.
@@ -225,8 +90,8 @@ def tokenize(text: str) -> list[Token]:
 
     >>> [token.text for token in tokenize("the 2nd one, s3 and 114,394")]
     ['the', '2nd', 'one', 's', '3', 'and', '114,394']
-    >>> [token.number for token in tokenize("2nd second ii 114,394 one")]
-    [2.0, 2.0, 2.0, 114394.0, None]
+    >>> [token.number for token in tokenize("2nd second 114,394 one")]
+    [2.0, 2.0, 114394.0, None]
     """
     tokens = []
     for match in _TOKEN.finditer(text):
@@ -249,8 +114,6 @@ def _token(word: str, is_short_year: bool = False) -> Token:
     figure = word.replace(",", "")
     if figure.isascii() and re.fullmatch(r"\d+(?:\.\d+)?", figure):
         return Token(word, word, float(figure), is_short_year=is_short_year)
-    if word in _ROMAN:
-        return Token(word, word, float(_ROMAN[word]))
     if word in CARDINALS and word != "one":
         return Token(word, word, float(CARDINALS[word]))
     return Token(word, porter_stem(word))
@@ -279,58 +142,26 @@ def corrected(
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str:
-    """The known word that is one edit away from a word of four letters, or two from one of eight; else ''.
+    """Return the known word that is one edit away from a word of four letters, or two from one of eight; else ''.
 
     >>> nearest_word("thrid", ["third", "first"]), nearest_word("bat", ["cat"])
     ('third', '')
     """
-    best = ""
-    least = _allowed_edits(word) + 1
-    for other in known:
-        if abs(len(other) - len(word)) >= least or len(other) < 3:
-            continue
-        edits = edit_distance(word, other, least)
-        if edits < least:
-            best, least = other, edits
-    return best
-
-
-def _allowed_edits(word: str) -> int:
-    if len(word) >= 8:
-        return 2
-    return 1 if len(word) >= 4 else 0
-
-
-def edit_distance(one: str, other: str, most: int) -> int:
-    """Insertions, deletions, replacements and swaps of neighbours, up to `most`.
-
-    >>> edit_distance("flim", "film", 3), edit_distance("kitten", "sitting", 9)
-    (1, 3)
-    """
-    if len(one) > 64 or len(other) > 64:
-        return most
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, mine in enumerate(one, 1):
-        current = [i]
-        for j, theirs in enumerate(other, 1):
-            cost = min(row[j] + 1, current[-1] + 1, row[j - 1] + (mine != theirs))
-            swapped = i > 1 and j > 1 and one[i - 2 : i] == theirs + other[j - 2]
-            if swapped:
-                cost = min(cost, before[j - 2] + 1)
-            current.append(cost)
-        before, row = row, current
-    return min(row[-1], most)
+    allowed = (len(word) >= 4) + (len(word) >= 8)
+    near = [
+        (OSA.distance(word, one, score_cutoff=allowed), one)
+        for one in known
+        if len(one) > 2
+    ]
+    edits, best = min(near, default=(allowed + 1, ""), key=lambda pair: pair[0])
+    return best if edits <= allowed else ""
 
 
 # Years, decades and dates in replies and options.
 
 _YEAR = r"(1\d{3}|20\d\d)"
 _YEARS = re.compile(rf"\b{_YEAR}(s?)\b")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.? (?:\d{{1,2}}, )?{_YEAR}\b")
 _DECADE = re.compile(rf"\b(?:(\d\d)s|{'|'.join(DECADES)})\b")
-_CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)\b")
 _FUTURE = 9999
 # How a reply limits years; each pattern has one year or two.
 _LIMITS = (
@@ -412,33 +243,22 @@ def years_in(text: str) -> list[int]:
 
 
 def time_key(text: str) -> tuple[int, int, int] | None:
-    """(year, month, day) of the first date in a text, with 0 for what it leaves out; (0, 0, minutes) of a time of day.
+    """Return (year, month, day) of the first date in a text, with 0 for what it leaves out; None if it has none.
 
     >>> time_key("August 2, 1776"), time_key("general election, May 2016"), time_key("1 March"), time_key("film")
-    ((1776, 8, 2), (2016, 5, 0), (0, 3, 1), None)
-    >>> time_key("at 15:30")
-    (0, 0, 930)
+    ((1776, 8, 2), (2016, 0, 0), (0, 3, 1), None)
     """
     date = parse_date(text)
     if date is not None:
         return (date.year or 0, date.month or 0, date.day or 0)
-    bare = plain(text)
-    month = _MONTH.search(bare)
-    if month:
-        return (int(month[2]), _MONTHS.index(month[1]) + 1, 0)
-    years = years_in(bare)
-    if years:
-        return (years[0], 0, 0)
-    clock = _CLOCK.search(bare)
-    return (0, 0, 60 * int(clock[1]) + int(clock[2])) if clock else None
+    years = years_in(text)
+    return (years[0], 0, 0) if years else None
 
 
 # What is known of each option, as tokens that a reply may use.
 
-_NAME = re.compile(r"(?<=\w )[A-Z]\w*")
 _LONGEST_PHRASE = 8  # words
 _DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30.4, "year": 365.25}
-_PRICE_SIGNS = ("€", "$", "£", "eur", "usd", "gbp", "price", "fee", "cost")
 
 
 @dataclass(frozen=True)
@@ -451,13 +271,7 @@ class Field:
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
         tokens = tokenize(plain(self.text))
-        return content(tokens, self.names) or tuple(tokens)
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Words with a capital behind the first word: in May, but not The Killers."""
-        words = frozenset(word.lower() for word in _NAME.findall(self.text))
-        return words - {"the", "a", "an"}
+        return content(tokens) or tuple(tokens)
 
 
 @dataclass(frozen=True)
@@ -487,14 +301,13 @@ class Profile:
         return ()
 
 
-def content(tokens: Sequence[Token], names: Collection[str] = ()) -> tuple[Token, ...]:
-    """Tokens that are no function words, but for names and for those that tell labels apart."""
-    kept = []
-    for token in tokens:
-        is_kept = token.text in CONTRASTS or token.text in names
-        if is_kept or token.text not in CLOSED_CLASS_WORDS:
-            kept.append(token)
-    return tuple(kept)
+def content(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """Return the tokens that are no function words, but for those that tell labels apart."""
+    return tuple(
+        token
+        for token in tokens
+        if token.text in CONTRASTS or token.text not in CLOSED_CLASS_WORDS
+    )
 
 
 def profiles_of(clarification: Clarification, question: str) -> list[Profile]:
@@ -528,11 +341,9 @@ def time_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
     return _ordered(profiles, _time_value)
 
 
-def size_order(profiles: Sequence[Profile], price: bool) -> list[tuple[float, str]]:
-    """(size, id) of the options whose size is known; with `price`, of those that name a price."""
-    return _ordered(
-        profiles, _price_value if price else _size_value, answers_first=True
-    )
+def size_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
+    """(size, id) of the options whose size is known."""
+    return _ordered(profiles, _size_value, answers_first=True)
 
 
 def _ordered(
@@ -546,15 +357,15 @@ def _ordered(
         if answers_first:
             texts = [*texts[1:], texts[0]]
         columns.append([value_of(text) for text in texts])
+    ids = [profile.id for profile in profiles]
     for row in zip(*columns, strict=False):
         if None not in row and len(set(row)) > 1:
-            return [(value, one.id) for value, one in zip(row, profiles, strict=True)]
-    known = []
-    for profile, column in zip(profiles, columns, strict=True):
-        values = [value for value in column if value is not None]
-        if values:
-            known.append((values[0], profile.id))
-    return known
+            return list(zip(row, ids, strict=True))
+    firsts = [
+        next((one for one in column if one is not None), None) for column in columns
+    ]
+    pairs = zip(firsts, ids, strict=True)
+    return [(value, identifier) for value, identifier in pairs if value is not None]
 
 
 def _time_value(text: str) -> float | None:
@@ -574,17 +385,9 @@ def _size_value(text: str) -> float | None:
     return cardinals[0]
 
 
-def _price_value(text: str) -> float | None:
-    lowered = text.lower()
-    if any(sign in lowered for sign in _PRICE_SIGNS):
-        return _size_value(text)
-    return None
-
-
 # How well the words of a reply fit each option: equal words, misspelt ones, other wordings.
 
 _TYPO = 0.85
-_PREFIX = 0.7
 _NEAR = 0.33  # the least cosine of two words that mean nearly the same
 _NEAR_NAME = (
     0.55  # … of a name in a label, which is near to others of its category, too
@@ -689,31 +492,24 @@ class Matcher:
     def meant(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
         """The options that content tokens name, and their score; none where the tokens fit no option better than the
         rest."""
-        table = np.array(
-            [self._qualities(token) for token in tokens]
-        )  # tokens × options
-        if not table.size:
+        if not tokens or not self.profiles:
             return [], 0.0
+        table = np.array([self._qualities(token) for token in tokens])
         best_of = table.max(axis=1)
-        for token, quality in zip(tokens, best_of, strict=True):
-            if quality <= 0 and _is_year(token):
-                return [], 0.0  # another year than any option's
-        weights = np.where(best_of > 0, 1.0, _UNMATCHED)
+        years = np.array([1000 <= (token.number or 0) <= 2100 for token in tokens])
+        if (years & (best_of <= 0)).any():
+            return [], 0.0  # another year than any option's
         repeated = np.array([token.stem in self.asked for token in tokens])
-        weights = np.where(repeated & (best_of <= 0), 0.0, weights)
+        weights = np.where(best_of > 0, 1.0, np.where(repeated, 0.0, _UNMATCHED))
         # A word that fits all options alike tells nothing.
-        shared = (table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)
-        weights = np.where(shared, 0.0, weights)
+        weights[(table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)] = 0.0
         if not weights.any():
             return [], 0.0
         scores = weights @ table / weights.sum()
         best = float(scores.max())
         if best < _LEAST:
             return self._near_text(tokens)
-        ids = []
-        for profile, score in zip(self.profiles, scores, strict=True):
-            if score >= _TIE * best:
-                ids.append(profile.id)
+        ids = [self.ids[place] for place in np.flatnonzero(scores >= _TIE * best)]
         ids = self._fully_named(ids, tokens) or ids
         return (ids, best) if len(ids) < len(self.profiles) else ([], 0.0)
 
@@ -733,7 +529,7 @@ class Matcher:
         """Whether a token is a word of a label, or `everywhere` of what else is known of an option."""
         for profile in self.profiles:
             for field in profile.fields if everywhere else (profile.label,):
-                if any(_word_quality(token, own) >= _PREFIX for own in field.tokens):
+                if any(_word_quality(token, own) >= _TYPO for own in field.tokens):
                     return True
         return False
 
@@ -745,8 +541,6 @@ class Matcher:
             for field in profile.fields:
                 for own in field.tokens:
                     best = max(best, field.weight * _word_quality(token, own))
-                if token.number is None and _is_name(token, field.text):
-                    best = max(best, field.weight)
             qualities.append(best)
         if max(qualities, default=0.0) > 0 or token.number is not None:
             return qualities
@@ -756,36 +550,37 @@ class Matcher:
         """The nearest word of each option, where one option's is much nearer than that of the rest."""
         nearest = []
         for profile in self.profiles:
-            best = 0.0
-            for field in profile.fields:
-                texts = [own.text for own in field.tokens if own.number is None]
-                if texts:
-                    cosine = float(_cosines(token.text, tuple(texts)).max())
-                    is_name = field is profile.label and field.text[:1].isupper()
-                    if not is_name or cosine >= _NEAR_NAME:
-                        best = max(best, (0.5 + 0.5 * field.weight) * cosine)
-            nearest.append(best)
+            scores = [self._nearness(token, field, profile) for field in profile.fields]
+            nearest.append(max(scores, default=0.0))
         top = max(nearest, default=0.0)
         if top < _NEAR:
             return [0.0] * len(nearest)
         return [0.4 + 0.5 * one if one >= _TIE * top else 0.0 for one in nearest]
 
+    @staticmethod
+    def _nearness(token: Token, field: Field, profile: Profile) -> float:
+        """How near a token is to the nearest word of a field; a name in a label must be nearer than others."""
+        texts = tuple(own.text for own in field.tokens if own.number is None)
+        if not texts:
+            return 0.0
+        cosine = float(_cosines(token.text, texts).max())
+        is_name = field is profile.label and field.text[:1].isupper()
+        is_far = is_name and cosine < _NEAR_NAME
+        return 0.0 if is_far else (0.5 + 0.5 * field.weight) * cosine
+
     def _near_text(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
         """The option whose words as a whole are near to the tokens, where only one is."""
-        text = " ".join(token.text for token in tokens if token.number is None)
-        known = [token for token in tokens if shipped_vectors().has_word(token.text)]
-        if not known or len(known) < len(tokens):
+        if not all(shipped_vectors().has_word(token.text) for token in tokens):
             return [], 0.0
-        best = []
+        text = " ".join(token.text for token in tokens if token.number is None)
+        best = [(0.0, "")]
         for profile in self.profiles:
             others = [field.text for field in profile.others]
             texts = (_without_names(profile.label.text), *others)
             best.append((float(_cosines(text, texts).max()), profile.id))
-        best.sort(reverse=True)
-        second = best[1][0] if len(best) > 1 else 0.0
-        if best[0][0] < _NEAR_TEXT or best[0][0] < 2 * second:
-            return [], 0.0
-        return [best[0][1]], best[0][0]
+        (second, _), (first, identifier) = sorted(best)[-2:]
+        is_near = first >= max(_NEAR_TEXT, 2 * second)
+        return ([identifier], first) if is_near else ([], 0.0)
 
 
 def _word_quality(one: Token, other: Token) -> float:
@@ -798,11 +593,7 @@ def _word_quality(one: Token, other: Token) -> float:
         return 0.0
     if len(one.text) >= 5 and nearest_word(one.text, [other.text]):
         return _TYPO
-    return _PREFIX if _share_prefix(one.text, other.text) else 0.0
-
-
-def _is_year(token: Token) -> bool:
-    return token.number is not None and 1000 <= token.number <= 2100
+    return 0.0
 
 
 def _same_number(one: Token, other: Token) -> bool:
@@ -811,20 +602,6 @@ def _same_number(one: Token, other: Token) -> bool:
     if one.is_short_year and other.number >= 1000:
         return other.number % 100 == one.number
     return one.number == other.number
-
-
-def _share_prefix(one: str, other: str) -> bool:
-    """Derived from one word: "submitting" and "submission", "deep" and "deepest"."""
-    short, long = sorted((one, other), key=len)
-    least = max(4, round(0.6 * len(long)))
-    return short[:least] == long[:least]
-
-
-def _is_name(token: Token, text: str) -> bool:
-    """Whether a text is what an abbreviation stands for: "uk" and "United Kingdom"."""
-    if not 2 <= len(token.text) <= 4 or len(text) > 60:
-        return False
-    return same_answer(token.text.upper(), text)
 
 
 def _without_names(text: str) -> str:

@@ -7,29 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from whichsense.conversation.matching import (
-    ALL_WORDS,
-    AUXILIARIES,
-    CARDINALS,
-    COURTESIES,
-    DENIALS,
-    FILLERS,
-    FIRST_WORDS,
-    GREETINGS,
-    INDIFFERENT,
-    LAST_WORDS,
-    LIST_WORDS,
-    MEASURES,
-    META_WORDS,
-    MIDDLE_WORDS,
-    NONE_PHRASES,
-    NONE_WORDS,
-    ORDINALS,
-    POINTERS,
-    PRICE_ORDER,
-    REQUESTS,
-    SIZE_ORDER,
-    SKIP_PHRASES,
-    TIME_ORDER,
     Matcher,
     Period,
     Token,
@@ -50,11 +27,35 @@ from whichsense.conversation.turns import (
     Intent,
     check_reply,
 )
-from whichsense.text.words import CLOSED_CLASS_WORDS
+from whichsense.text.reply_words import (
+    ALL_WORDS,
+    AUXILIARIES,
+    CARDINALS,
+    COURTESIES,
+    DENIALS,
+    FILLERS,
+    FIRST_WORDS,
+    GREETINGS,
+    INDIFFERENT,
+    LAST_WORDS,
+    MEASURES,
+    META_WORDS,
+    MIDDLE_WORDS,
+    NONE_PHRASES,
+    NONE_WORDS,
+    ORDINALS,
+    POINTERS,
+    REQUESTS,
+    SIZE_ORDER,
+    SKIP_PHRASES,
+    TIME_ORDER,
+)
+from whichsense.text.words import CLOSED_CLASS_WORDS, WH_WORDS
 from whichsense.types import Clarification
 
 # Replies that are about the options as a whole: all of them, none of them, no preference.
 
+_KNOWN = FILLERS | DENIALS | INDIFFERENT
 _PARTS = re.compile(r"[,.;:!?]| but | so ")
 
 
@@ -64,7 +65,7 @@ def whole_intent(bare: str, matcher: Matcher) -> Intent | None:
         return Intent(SKIP)
     tokens = matcher.tokens(bare)
     words = [token.text for token in tokens]
-    if _is_phrase(words, NONE_PHRASES) or _is_missing(words):
+    if _is_phrase(words, NONE_PHRASES):
         return Intent(NONE)
     # What may stand beside all and none: "all three", "all seasons", "another John Whitfield".
     if not all(_is_general(token, matcher) for token in tokens):
@@ -84,31 +85,23 @@ def _is_phrase(words: Sequence[str], phrases: Collection[str]) -> bool:
 
 def _is_skipping(bare: str) -> bool:
     """Whether every part of a reply says that there is no preference: "not sure, you decide"."""
-    skipping = 0
+    skips = []
     for part in _PARTS.split(bare):
         words = [token.text for token in tokenize(part)]
         denied = not DENIALS.isdisjoint(words)
-        indifferent = not INDIFFERENT.isdisjoint(words)
-        rest = [word for word in words if word not in FILLERS | DENIALS | INDIFFERENT]
-        if _is_phrase(words, SKIP_PHRASES) or (denied and indifferent and not rest):
-            skipping += 1
-        elif rest or denied:
+        if _is_phrase(words, SKIP_PHRASES) or (
+            denied and not INDIFFERENT.isdisjoint(words) and _KNOWN.issuperset(words)
+        ):
+            skips.append(True)
+        elif denied or not _KNOWN.issuperset(words):
             return False
-    return skipping > 0
-
-
-def _is_missing(words: Sequence[str]) -> bool:
-    """ "it is not in the list", "mine isn't there"."""
-    denied = not DENIALS.isdisjoint(words)
-    listed = not LIST_WORDS.isdisjoint(words)
-    known = FILLERS | DENIALS | LIST_WORDS
-    return denied and listed and all(word in known for word in words)
+    return bool(skips)
 
 
 def _is_general(token: Token, matcher: Matcher) -> bool:
     """Whether a token says the same of all options: all, none, their number, their category, a word of the
     question or of every label."""
-    if token.text in ALL_WORDS | NONE_WORDS | LIST_WORDS | DENIALS:
+    if token.text in ALL_WORDS | NONE_WORDS | DENIALS:
         return True
     if token.number is not None:
         return token.number == len(matcher.ids)
@@ -138,32 +131,33 @@ def pick(tokens: Sequence[Token], listed: Sequence[str]) -> str:
 
 
 def _place(tokens: Sequence[Token], count: int) -> int:
-    """From 1; 0 for none."""
-    for token in tokens:
-        if token.number is not None and not token.is_short_year:
-            is_there = token.number.is_integer() and 1 <= token.number <= count
-            return int(token.number) if is_there else 0
-    words = [token.text for token in tokens]
-    if any(word in LAST_WORDS for word in words):
+    """The position that tokens name, from 1; 0 if they name none that exists."""
+    numbers = [one.number for one in tokens if one.number and not one.is_short_year]
+    if numbers:
+        is_there = numbers[0].is_integer() and numbers[0] <= count
+        return int(numbers[0]) if is_there else 0
+    words = {token.text for token in tokens}
+    if words & LAST_WORDS:
         return count
-    if any(word in FIRST_WORDS for word in words):
-        return 1 if count else 0
-    if any(word in MIDDLE_WORDS for word in words) and count % 2:
+    if words & FIRST_WORDS:
+        return min(1, count)
+    if words & MIDDLE_WORDS and count % 2:
         return count // 2 + 1
-    return _bare_place(words, count)
+    return _bare_place([token.text for token in tokens], count)
 
 
 def _bare_place(words: Sequence[str], count: int) -> int:
-    """ "one" and "b" are positions where they stand alone."""
+    """ "one" and "b" are positions where they stand alone, and "one" where it is pointed at: "option one"."""
     bare = [word for word in words if word not in POINTERS]
-    if bare == ["one"]:
-        return 1
-    if len(bare) == 1 and len(bare[0]) == 1:
-        letter = ord(bare[0]) - ord("a") + 1
-        return letter if 1 <= letter <= count else 0
     is_pointed = len(bare) < len(words)
-    rest = [word for word in bare if word not in FILLERS or word == "one"]
-    return 1 if is_pointed and rest == ["one"] else 0
+    if is_pointed:
+        bare = [word for word in bare if word not in FILLERS or word == "one"]
+    if bare == ["one"]:
+        return min(1, count)
+    if len(bare) != 1 or len(bare[0]) != 1:
+        return 0
+    letter = ord(bare[0]) - ord("a") + 1
+    return letter if 1 <= letter <= count else 0
 
 
 # Which options a choice names: by position, by order, by period, by words; several of them, or all
@@ -185,9 +179,6 @@ _COUNT = re.compile(
     r"\b(first|top|last|bottom|final|oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)"
     rf" ({'|'.join(CARDINALS)}|\d)\b"
     rf"|\b({'|'.join(CARDINALS)}|\d) (oldest|newest|latest|earliest|biggest|largest|smallest|longest|shortest)\b"
-)
-_FROM_END = re.compile(
-    r"\b(?:second|next) (?:to|from) (?:the )?last\b|\bpenultimate\b|\blast but one\b"
 )
 
 
@@ -217,15 +208,9 @@ def select(text: str, matcher: Matcher) -> Selection:
     for separator, clause in _clauses(text, matcher):
         before, negation, behind = _split_negation(clause)
         named.update(_resolve(before, matcher).ids)
-        if negation:
-            is_negated = True
-        elif separator not in _JOINING:
-            is_negated = False
-        selection = _resolve(behind, matcher)
-        if behind.strip().isdigit() and noun:
-            # "seasons 1 and 2": the noun stands once.
-            joined = _resolve(f"{noun} {behind}", matcher)
-            selection = joined if joined.by_label else selection
+        # A negation goes on behind "and".
+        is_negated = bool(negation) or (is_negated and separator in _JOINING)
+        selection = _resolve_figure(behind, noun, matcher)
         if selection.by_label:
             noun = re.sub(r"\d+", "", behind).strip()
         if selection.ids:
@@ -233,9 +218,17 @@ def select(text: str, matcher: Matcher) -> Selection:
             scores.append(selection.score)
     if not scores:
         return NOTHING
-    kept = named - excluded if named else set(matcher.ids) - excluded
-    ids = tuple(one for one in matcher.ids if one in kept)
-    return Selection(ids, min(scores))
+    kept = (named or set(matcher.ids)) - excluded
+    return Selection(tuple(one for one in matcher.ids if one in kept), min(scores))
+
+
+def _resolve_figure(clause: str, noun: str, matcher: Matcher) -> Selection:
+    """The options that one clause names; a bare figure has the noun before it: "seasons 1 and 2"."""
+    if noun and clause.strip().isdigit():
+        joined = _resolve(f"{noun} {clause}", matcher)
+        if joined.by_label:
+            return joined
+    return _resolve(clause, matcher)
 
 
 def _split_negation(clause: str) -> tuple[str, str, str]:
@@ -252,17 +245,14 @@ def _split_negation(clause: str) -> tuple[str, str, str]:
 
 def _clauses(text: str, matcher: Matcher) -> list[tuple[str, str]]:
     """(what stands before it, clause); labels that hold a separator stay whole."""
-    if _RANGE.search(text):
-        return [("", text)]
-    limit = find_limit(text)
-    if limit and re.search(r"\bbetween\b|\bfrom\b.*\bto\b", text):
+    is_span = find_limit(text) and re.search(r"\bbetween\b|\bfrom\b.*\bto\b", text)
+    if _RANGE.search(text) or is_span:
         return [("", text)]
     masked = text
     for profile in matcher.profiles:
         label = profile.label.text.lower()
-        if _SEPARATOR.search(label) and label in masked:
-            hidden = _SEPARATOR.sub(lambda match: "\x00" * len(match[0]), label)
-            masked = masked.replace(label, hidden)
+        hidden = _SEPARATOR.sub(lambda match: "\x00" * len(match[0]), label)
+        masked = masked.replace(label, hidden)
     clauses = []
     separator = ""
     start = 0
@@ -280,37 +270,35 @@ def _resolve(clause: str, matcher: Matcher) -> Selection:
     whole = matcher.labelled(clause)
     if whole:
         return Selection((whole,), 1.0)
-    ids = matcher.ids
-    spread = _RANGE.search(clause)
-    if spread and 1 <= int(spread[1]) < int(spread[2]) <= len(ids):
-        return Selection(tuple(ids[int(spread[1]) - 1 : int(spread[2])]), 1.0)
-    limit = find_limit(clause)
-    if limit:
-        selection = _within(limit[0], limit[1], matcher)
-        if selection.ids:
-            return selection
-    counted = _COUNT.search(clause)
-    if counted and not set(counted[0].split()) <= matcher.label_words:
-        selection = _counted(counted, matcher)
-        if selection.ids:
-            return selection
-    if _FROM_END.search(clause) and len(ids) > 1:
-        return Selection((ids[-2],), 1.0)
+    selection = _several(clause, matcher)
+    if selection.ids:
+        return selection
     tokens = matcher.tokens(clause)
     return _by_order(tokens, matcher) or _by_position_or_words(tokens, matcher)
 
 
+def _several(clause: str, matcher: Matcher) -> Selection:
+    """Options that are counted or in a row: "2-4", "before 1990", "the two oldest"."""
+    spread = _RANGE.search(clause)
+    if spread and 1 <= int(spread[1]) < int(spread[2]) <= len(matcher.ids):
+        ids = matcher.ids[int(spread[1]) - 1 : int(spread[2])]
+        return Selection(tuple(ids), 1.0)
+    limit = find_limit(clause)
+    selection = _within(*limit, matcher) if limit else NOTHING
+    counted = _COUNT.search(clause)
+    is_label = counted and set(counted[0].split()) <= matcher.label_words
+    if selection.ids or not counted or is_label:
+        return selection
+    return _counted(counted, matcher)
+
+
 def _within(period: Period, rest: str, matcher: Matcher) -> Selection:
     """Options in a period that the other words fit, too."""
-    inside = []
-    for profile in matcher.profiles:
-        if any(period.contains(year) for year in profile.years):
-            inside.append(profile.id)
+    years = {profile.id: profile.years for profile in matcher.profiles}
+    inside = [one for one in years if any(map(period.contains, years[one]))]
     tokens = [one for one in matcher.tokens(rest) if one.text not in ALL_WORDS]
-    content = matcher.content(tokens)
-    if content:
-        named, _ = matcher.meant(content)
-        inside = [one for one in inside if one in named] or inside
+    named, _ = matcher.meant(matcher.content(tokens))
+    inside = [one for one in inside if one in named] or inside
     return Selection(tuple(inside), 0.9) if inside else NOTHING
 
 
@@ -329,26 +317,19 @@ def _counted(match: re.Match[str], matcher: Matcher) -> Selection:
 
 def _by_order(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
     """ "the newest film", "the second oldest", "the biggest"; None where no such word stands in the clause."""
-    orders = (TIME_ORDER, SIZE_ORDER, PRICE_ORDER)
-    words = [token.text for token in tokens]
-    found = [word for word in words if any(word in order for order in orders)]
+    found = [one.text for one in tokens if one.text in TIME_ORDER | SIZE_ORDER]
     # "most recent" is about time: the word behind "most" decides.
-    superlatives = [word for word in found if word != "most"] or found
-    if not superlatives or superlatives[0] in matcher.label_words:
+    word = next((one for one in found if one != "most"), "most" if found else "")
+    if not word or word in matcher.label_words:
         return None
-    word = superlatives[0]
     rest = [one for one in tokens if one.text not in (word, "most", "least", "more")]
-    rank = [int(one.number) for one in rest if one.is_ordinal and one.number]
-    content = [one for one in matcher.content(rest) if not one.is_ordinal]
-    candidates = matcher.ids
-    if content:
-        named, _ = matcher.meant(content)
-        candidates = named or candidates
-    ranked = _ranked(word, matcher, candidates)
-    place = rank[0] if rank else 1
-    if len(ranked) < place:
-        return None
-    return Selection((ranked[place - 1],), 0.9)
+    places = [int(one.number) for one in rest if one.is_ordinal and one.number]
+    named, _ = matcher.meant(
+        [one for one in matcher.content(rest) if not one.is_ordinal]
+    )
+    ranked = _ranked(word, matcher, named or matcher.ids)
+    place = places[0] if places else 1
+    return Selection((ranked[place - 1],), 0.9) if len(ranked) >= place else None
 
 
 def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]:
@@ -356,10 +337,8 @@ def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]
     profiles = [one for one in matcher.profiles if one.id in candidates]
     if word in TIME_ORDER:
         known, direction = time_order(profiles), TIME_ORDER[word]
-    elif word in SIZE_ORDER:
-        known, direction = size_order(profiles, price=False), SIZE_ORDER[word]
     else:
-        known, direction = size_order(profiles, price=True), PRICE_ORDER[word]
+        known, direction = size_order(profiles), SIZE_ORDER[word]
     if len(known) < min(2, len(profiles)):
         return []
     known.sort(key=lambda pair: -direction * pair[0])
@@ -368,25 +347,35 @@ def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]
 
 def _by_position_or_words(tokens: Sequence[Token], matcher: Matcher) -> Selection:
     is_pointed = any(token.text in POINTERS for token in tokens)
-    numbers = [token for token in tokens if token.number is not None]
     content = [one for one in matcher.content(tokens) if one.text not in POINTERS]
-    others = [one for one in content if _is_noun(one)]
+    nouns = [one for one in content if _is_noun(one)]
     place = pick(tokens, matcher.ids)
-    if place and (is_pointed or not others):
+    if place and (is_pointed or not nouns):
         numbered = None if is_pointed else _numbered(tokens, matcher)
         return numbered or Selection((place,), 1.0)
     named, score = matcher.meant([one for one in content if not is_place_word(one)])
-    if others and (numbers or any(is_place_word(one) for one in tokens)):
-        # "the second film": a number in the labels, or else a place among those that the words name.
-        by_words, words_score = matcher.meant(others)
-        if named and by_words and set(named) < set(by_words):
-            return Selection(tuple(named), score, by_label=bool(numbers))
-        among = pick(tokens, by_words)
-        if among:
-            return Selection((among,), words_score)
-        if place and not named:
-            return Selection((place,), 0.5)  # "the second meeting"
-    return Selection(tuple(named), score, by_label=bool(numbers)) if named else NOTHING
+    has_number = any(token.number is not None for token in tokens)
+    by_words = Selection(tuple(named), score, by_label=has_number) if named else NOTHING
+    if nouns and (has_number or any(map(is_place_word, tokens))):
+        return _place_among(nouns, by_words, tokens, matcher) or by_words
+    return by_words
+
+
+def _place_among(
+    nouns: Sequence[Token],
+    by_words: Selection,
+    tokens: Sequence[Token],
+    matcher: Matcher,
+) -> Selection | None:
+    """ "the second film": a number in the labels, or else a place among those that the words name."""
+    ids, score = matcher.meant(nouns)
+    if by_words.ids and set(by_words.ids) < set(ids):
+        return by_words
+    among, place = pick(tokens, ids), pick(tokens, matcher.ids)
+    if among:
+        return Selection((among,), score)
+    # "the second meeting"
+    return Selection((place,), 0.5) if place and not by_words.ids else None
 
 
 def _is_noun(token: Token) -> bool:
@@ -398,12 +387,13 @@ def _numbered(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
     """The option whose label has the number that stands beside the category: "the second season", "season 2"."""
     numbers = [token.number for token in tokens if token.number is not None]
     initials = {stem[0] for stem in matcher.category}  # s3
-    beside = {token.stem for token in tokens}
-    if not numbers or not beside & (matcher.category | initials):
+    if not numbers or (matcher.category | initials).isdisjoint(
+        one.stem for one in tokens
+    ):
         return None
     having = []
     for profile in matcher.profiles:
-        if any(own.number == numbers[0] for own in profile.label.tokens):
+        if numbers[0] in [own.number for own in profile.label.tokens]:
             having.append(profile.id)
     return Selection(tuple(having), 0.95, by_label=True) if len(having) == 1 else None
 
@@ -423,7 +413,7 @@ _ABOUT_ALL = re.compile(
 _SUBJECTS = ("who", "what", "whom", "whose", "which")
 _ADVERBS = ("when", "where", "why", "how")
 _MEANING = frozenset(("mean", "means", "meaning"))
-_STAND_INS = ("it", "that", "this", "he", "she", "they")
+_LED_BY = ("in", "on", "at", "for", "from", "to", "until", "since", "by", "with")
 _PRONOUNS = ("i", "you", "we", "it", "they", "he", "she")
 _POINTED = re.compile(
     r"\b(?:option|number|choice) #?(?:\d|[a-e]|one|two|three|four|five)\b|#\d"
@@ -442,24 +432,25 @@ def opening(tokens: Sequence[Token]) -> list[Token]:
 def is_question(text: str) -> bool:
     """Whether a plain text asks or requests something: a question word with a verb behind it, or a verb in front.
 
-    >>> [is_question(text) for text in ("who wrote it", "and when was that?", "is it old", "tell me more")]
-    [True, True, True, True]
-    >>> [is_question(text) for text in ("when it was signed", "the film?", "how deep it is", "which")]
-    [False, False, False, False]
+    >>> asked = ("who wrote it", "and when was that?", "is it old", "tell me more", "until when can I book")
+    >>> all(map(is_question, asked))
+    True
+    >>> any(map(is_question, ("when it was signed", "the film?", "how deep it is", "which")))
+    False
     """
     words = [token.text for token in opening(tokenize(text))]
-    if len(words) < 2:
-        return bool(words) and words[0] in REQUESTS
-    first, second = words[0], words[1]
+    if words[2:] and words[0] in _LED_BY and words[1] in WH_WORDS:
+        words = words[1:]  # "until when can I …"
+    first, second, third = [*words, "", "", ""][:3]
     if first in REQUESTS:
         return True
     if first in AUXILIARIES:
-        return len(words) > 2
+        return bool(third)
     if first in _SUBJECTS:
-        return second not in _PRONOUNS
+        return second not in ("", *_PRONOUNS)
     if first == "how" and second in MEASURES:
         # "how deep is it", not "how deep it is"
-        return words[2:3] != [] and words[2] not in _PRONOUNS
+        return third not in ("", *_PRONOUNS)
     return first in _ADVERBS and second in AUXILIARIES
 
 
@@ -477,30 +468,28 @@ def about_options(text: str, matcher: Matcher) -> Selection | None:
     """The options that a question is about, none or all of them; None where it is about something else."""
     if _ABOUT_ALL.search(text):
         return Selection((), 1.0)
-    tokens = opening(matcher.tokens(text))
-    words = [token.text for token in tokens]
+    words = [token.text for token in opening(matcher.tokens(text))]
     referred = select(_without_meta(text), matcher)
     if words[0] == "which" and _asks_which(words):
         return referred if referred.ids else Selection(tuple(matcher.ids), 0.5)
     pointed = _POINTED.search(text)
     if pointed:
         return select(pointed[0], matcher)
-    meta = [word for word in words if word in META_WORDS and word != "about"]
-    if words[-1] == "about" or _tells_about(words):
-        meta.append("about")
-    rest = [one for one in matcher.content(tokens) if _is_subject(one)]
+    rest = [
+        one
+        for one in matcher.content(opening(matcher.tokens(text)))
+        if _is_subject(one)
+    ]
     # "what does … mean" may be about any word that was shown.
     means = not _MEANING.isdisjoint(words)
-    uncovered = []
-    for one in rest:
-        if one.number is None and not matcher.covers(one, everywhere=means):
-            uncovered.append(one)
-    if uncovered:
+    named = [one for one in rest if one.number is None]
+    if not all(matcher.covers(one, everywhere=means) for one in named):
         return None
+    is_meta = words[-1] == "about" or _tells_about(words)
+    is_meta = is_meta or not (META_WORDS - {"about"}).isdisjoint(words)
     if not rest:
-        return Selection(tuple(matcher.ids), 0.8) if meta else None
-    has_words = any(one.number is None for one in rest)
-    is_what = meta or words[0] == "what" or (words[0] == "who" and has_words)
+        return Selection(tuple(matcher.ids), 0.8) if is_meta else None
+    is_what = is_meta or words[0] == "what" or (words[0] == "who" and named)
     return referred if is_what and referred.ids else None
 
 
@@ -542,12 +531,9 @@ def restates(text: str, matcher: Matcher) -> Selection | None:
     """The options that the old question, said more exactly, names; None where it is another question."""
     tokens = opening(matcher.tokens(text))
     content = [one for one in tokens if one.text not in CLOSED_CLASS_WORDS]
-    stems = {one.stem for one in content}
-    leans = any(one.text in _STAND_INS for one in tokens) and matcher.asked & stems
-    if not leans and not matcher.asked <= stems:
-        return None
     added = [one for one in content if one.stem not in matcher.asked]
-    if not added or not all(matcher.covers(one) for one in added):
+    is_old = matcher.asked <= {one.stem for one in content}
+    if not is_old or not added or not all(map(matcher.covers, added)):
         return None
     selection = select(" ".join(one.text for one in added), matcher)
     return selection if selection.ids else None

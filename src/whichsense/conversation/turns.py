@@ -13,12 +13,20 @@ from whichsense import types
 from whichsense.errors import BadInput
 from whichsense.files import write_atomically
 from whichsense.text.clarification import say_dependence
+from whichsense.text.rendering import (
+    Block,
+    say,
+    show_case,
+    show_clarification,
+    show_readings,
+    show_story,
+)
 from whichsense.types import Case, Clarification, LongAnswer, Reading, is_tentative
 
 # A conversation as a value: what was said, how it was understood, what was shown. Nothing in it is
 # alive.
 
-_SCHEMA = 2
+_SCHEMA = 3
 """Of a conversation in JSON; another number is refused."""
 LONGEST_REPLY = 2_000
 """Characters that a person may say at once."""
@@ -57,6 +65,8 @@ class Intent:
     """How well the reply fits, from 0 to 1. It is no probability."""
     question: str = ""
     """A new question, without the words around it."""
+    named: str = ""
+    """The words that name what is meant, here or before: they are the context of what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +92,11 @@ class Turn:
 
     @property
     def is_tentative(self) -> bool:
-        """Whether the only answer is not probable: it is given as "Perhaps: …"."""
-        return self.shown in (ANSWER, READINGS) and is_tentative(self.readings)
+        """Whether the only answer is not probable: it is given as "Perhaps: …". A reading that a person named is not,
+        though it was merely possible before."""
+        is_named = self.intent.kind in (CHOOSE, REFINE)
+        is_only = self.shown in (ANSWER, READINGS) and is_tentative(self.readings)
+        return is_only and not is_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +204,25 @@ def check_reply(text: str) -> str:
     for character in text:
         characters.append(character if character.isprintable() else " ")
     return " ".join("".join(characters).split())
+
+
+def show_turn(conversation: Conversation) -> list[Block]:
+    """Return what the last turn shows."""
+    turn, case = conversation.last, conversation.case or Case("")
+    if turn.shown == NOTHING:
+        return say(turn.message) + show_case(case)
+    blocks = say(turn.message)
+    if turn.pending and turn.clarification is not None:
+        blocks += show_clarification(turn.clarification)
+    elif turn.shown == EXPLANATION:
+        blocks += show_story(replace(case, long_answer=turn.long_answer))
+    blocks += say(
+        "Merely possible:" if turn.shown == POSSIBLE else conversation.dependence
+    )
+    if turn.shown in (ANSWER, READINGS, POSSIBLE):
+        tentative = turn.is_tentative
+        blocks += show_readings(turn.readings, case.question, is_tentative=tentative)
+    return blocks + say("\n".join(f"({note})" for note in case.notes))
 
 
 # Conversations in files: one JSON object each.

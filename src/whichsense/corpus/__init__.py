@@ -2,16 +2,12 @@
 
 from whichsense.corpus.cutting import Seen, cut, pieces, title_line
 from whichsense.corpus.feed import Broken, Record, Report
-from whichsense.corpus.reading import (
-    FORMATS,
-    Corpus,
-    RecordCorpus,
-    Sources,
-    make_corpus,
-)
+from whichsense.corpus.formats import FORMATS, SUFFIXES
+from whichsense.corpus.reading import Corpus, RecordCorpus, Sources, make_corpus
 
 __all__ = [
     "FORMATS",
+    "SUFFIXES",
     "Broken",
     "Corpus",
     "Record",

@@ -31,7 +31,7 @@ _Piece = tuple[str, str, int, int]
 def cut(
     document: Document, words: int = 100, sentences: bool = False
 ) -> Iterator[Passage]:
-    """The passages of a document, in order. Nothing but white space is left out between them.
+    """Yield the passages of a document, in order. Nothing but white space is left out between them.
 
     >>> text = "One two three.  Four five six."
     >>> [passage.text for passage in cut(Document("d", "T", text), words=4)]
@@ -46,14 +46,14 @@ def cut(
 
 
 def title_line(document: Document) -> str:
-    """The title on one line, as it is stored: fingerprints are of this form too."""
+    """Return the title on one line, as it is stored: fingerprints are of this form too."""
     return " ".join(document.title.split())
 
 
 def pieces(
     document: Document, words: int = 100, sentences: bool = False
 ) -> Iterator[_Piece]:
-    """The same without the passages' texts, for those who make something else of them than passages."""
+    """Yield the same without the passages' texts, for those who make something else of them than passages."""
     if words < 1:
         raise ValueError("a passage has at least one word")
     text = document.text
@@ -77,7 +77,7 @@ def pieces(
 
 
 def _section(document: Document, at: int) -> str:
-    """The heading in force at a place."""
+    """Return the heading in force at a place."""
     place = bisect_right(document.sections, at, key=_offset)
     return document.sections[place - 1][1] if place else ""
 
@@ -105,7 +105,7 @@ def _runs(text: str, words: int) -> Iterable[Span]:
 
 
 def _long_runs(plain: str, words: int) -> Iterable[Span]:
-    """The same by the edges of all words at once, for text whose only white space is the space."""
+    """Yield the same by the edges of all words at once, for text whose only white space is the space."""
     if plain.isascii():
         signs: NDArray[Any] = np.frombuffer(f" {plain} ".encode(), np.uint8)
     else:
@@ -258,7 +258,7 @@ class Seen:
         return self._count
 
     def new(self, title: str, text: str) -> bool:
-        """Whether this was not seen before; it is from now on."""
+        """Tell whether this was not seen before; it is from now on."""
         key = fingerprint(title, text)
         table, place = self._table, key >> self._shift
         while held := table[place]:
@@ -272,13 +272,13 @@ class Seen:
         return True
 
     def to_array(self) -> NDArray[np.uint64]:
-        """The hashes, sorted: for a checkpoint."""
+        """Return the hashes, sorted: for a checkpoint."""
         table = np.frombuffer(self._table, np.uint64)
         return np.sort(table[table != 0])
 
     @classmethod
     def from_array(cls, hashes: NDArray[np.uint64]) -> Seen:
-        """What `to_array` gave."""
+        """Return what `to_array` gave."""
         seen = cls()
         hashes = np.asarray(hashes, np.uint64)
         if np.any(hashes[1:] <= hashes[:-1]):

@@ -40,7 +40,7 @@ _DEEPEST = 2000
 
 
 def page_of(source: str) -> tuple[str, Page]:
-    """The <title> and the text. The tree is walked without recursion."""
+    """Return the <title> and the text. The tree is walked without recursion."""
     page = Page()
     if (
         _depth(source) > _DEEPEST
@@ -58,7 +58,7 @@ def page_of(source: str) -> tuple[str, Page]:
 
 
 def _depth(source: str) -> int:
-    """How deep the elements are nested at most, roughly."""
+    """Return how deep the elements are nested at most, roughly."""
     depth = deepest = 0
     for close, tag in _TAG.findall(source):
         if tag.lower() not in _SHALLOW:
@@ -121,9 +121,8 @@ class _Parsed(NamedTuple):
     sections: tuple[tuple[int, str], ...] = ()
 
 
-def reader_of(name: str) -> Reader:
-    """The reader of one of the document formats. A document is one record, so an earlier one is not even opened."""
-    parse = _PARSERS[name]
+def _reader(name: str, parse: Callable[[Feed, bytes], _Parsed]) -> Reader:
+    """Make the reader of a document format. A document is one record, so an earlier one is not even opened."""
 
     def read(feed: Feed) -> Iterator[Step]:
         if feed.passed():
@@ -159,7 +158,7 @@ def _stem(path: Path) -> str:
 
 
 def _decode(feed: Feed, body: bytes) -> str:
-    """Text by its byte order mark, the encoding that was asked for, or UTF-8; never by a guess."""
+    """Return text by its byte order mark, the encoding that was asked for, or UTF-8; never by a guess."""
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     else:
@@ -177,7 +176,7 @@ def _decode(feed: Feed, body: bytes) -> str:
 
 
 def _parse_text(feed: Feed, body: bytes) -> _Parsed:
-    """The text exactly as it stands in the file, so that offsets hold there too."""
+    """Return the text exactly as it stands in the file, so that offsets hold there too."""
     return _Parsed("", _decode(feed, body))
 
 
@@ -228,7 +227,7 @@ def _front_matter(text: str) -> tuple[str, int]:
 
 
 def _inline(tokens: Iterable[Any]) -> str:
-    """What is read of a paragraph: no marks, no addresses, nothing of a script."""
+    """Return what is read of a paragraph: no marks, no addresses, nothing of a script."""
     parts, is_script = [], False
     for token in tokens:
         if token.type == "html_inline" and (tag := _SCRIPT_TAG.match(token.content)):
@@ -241,7 +240,7 @@ def _inline(tokens: Iterable[Any]) -> str:
 
 
 def _parse_html(feed: Feed, body: bytes) -> _Parsed:
-    """What a reader of the page would read: no scripts, styles, navigation or forms."""
+    """Return what a reader of the page would read: no scripts, styles, navigation or forms."""
 
     if not feed.encoding and (declared := _CHARSET.search(body[:2048])):
         try:
@@ -258,7 +257,7 @@ def _parse_html(feed: Feed, body: bytes) -> _Parsed:
 
 
 def _parse_pdf(feed: Feed, body: bytes) -> _Parsed:
-    """The pages in order, each a section."""
+    """Return the pages in order, each a section."""
     pypdf = require("pypdf", "documents")
     # Its warnings are about files that it reads all the same.
     logging.getLogger("pypdf").setLevel(logging.ERROR)
@@ -336,10 +335,8 @@ def _refuse_bombs(feed: Feed, body: bytes) -> None:
         )
 
 
-_PARSERS: dict[str, Callable[[Feed, bytes], _Parsed]] = {
-    "text": _parse_text,
-    "markdown": _parse_markdown,
-    "html": _parse_html,
-    "pdf": _parse_pdf,
-    "docx": _parse_docx,
-}
+read_text = _reader("text", _parse_text)
+read_markdown = _reader("markdown", _parse_markdown)
+read_html = _reader("html", _parse_html)
+read_pdf = _reader("pdf", _parse_pdf)
+read_docx = _reader("docx", _parse_docx)

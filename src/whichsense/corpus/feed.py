@@ -77,7 +77,7 @@ class Report:
         return cls(**{**saved, "named": [Broken(*broken) for broken in saved["named"]]})
 
     def summary(self, examples: int = 5) -> str:
-        """A few lines for a person.
+        """Return a few lines for a person.
 
         >>> report = Report(documents=2, passages=7)
         >>> report.add_broken(Broken("a.jsonl", "line 3", "not valid JSON"))
@@ -177,7 +177,7 @@ class Feed:
     limits: ReadingLimits = ReadingLimits()
 
     def passed(self) -> bool:
-        """Whether the record at hand was consumed by an earlier run. Call it once for each step."""
+        """Tell whether the record at hand was consumed by an earlier run. Call it once for each step."""
         if not self.skip:
             return False
         self.skip -= 1
@@ -218,11 +218,11 @@ class Feed:
         return Document(key, short(title), text, source, headings, whole)
 
     def fault(self, why: str) -> BadInput:
-        """The error of a file that cannot be used at all."""
+        """Return the error of a file that cannot be used at all."""
         return BadInput(whole_characters(f"'{self.path}' {why}"))
 
     def open(self) -> io.BufferedReader:
-        """The file, decompressed, with its first bytes checked: empty and binary files end here."""
+        """Return the file, decompressed, with its first bytes checked: empty and binary files end here."""
         source, reader = files.open_source(self.path, self.limits.bomb_floor)
         self.done = lambda: source.done if not source.closed else 1.0
         try:
@@ -259,7 +259,7 @@ class Feed:
         return files.lines(reader, self.limits.line)
 
     def body(self) -> bytes:
-        """The whole of a document file, within reason."""
+        """Return the whole of a document file, within reason."""
         with self.open() as reader:
             body = reader.read(self.limits.document + 1)
         if len(body) > self.limits.document:
@@ -274,7 +274,7 @@ def one_line(text: str) -> str:
 
 
 def short(text: str) -> str:
-    """A title, heading or source: on one line, and of at most 1,000 characters.
+    """Return a title, heading or source: on one line, and of at most 1,000 characters.
 
     >>> short("New\\n York")
     'New York'
@@ -284,7 +284,7 @@ def short(text: str) -> str:
 
 
 def numbered(number: int) -> str:
-    """The id of a record that has none: no other record's own, as "8" might be."""
+    """Return the id of a record that has none: no other record's own, as "8" might be."""
     return f"@{number}"
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -24,155 +22,21 @@ from whichsense.corpus.feed import (
     Report,
     Step,
 )
-from whichsense.corpus.tables import as_lines, document_of, is_dpr
-from whichsense.errors import BadInput, did_you_mean, require
+from whichsense.corpus.formats import (
+    ARCHIVES,
+    FORMATS,
+    SUFFIXES,
+    check_format,
+    format_by_content,
+    format_by_name,
+    jq_program,
+    reader_of,
+    whole_lines,
+)
+from whichsense.corpus.tables import as_lines, document_of
+from whichsense.errors import BadInput
 from whichsense.text.words import whole_characters
 from whichsense.types import Document, Passage, Redirect, Sense
-
-# Which format a file is in: by its name, and by its first bytes where the name does not tell.
-
-DOCUMENTS = ("text", "markdown", "html", "pdf", "docx")
-"""Formats of one document a file; the others hold many records."""
-FORMATS = ("wikipedia", "jsonl", "passages", "dpr", "csv", "tsv", "parquet", *DOCUMENTS)
-
-_SUFFIXES = {
-    ".xml": "wikipedia",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-}
-# A JSON list of objects, or an object over several lines: records, but not one on each line.
-_JSON = re.compile(rb'\[\s*+\{|\{\s*+"[^"\n]{0,200}+"\s*+:')
-_MARKS = (
-    (b"%pdf-", "pdf"),
-    (b"pk\x03\x04", "docx"),
-    (b"par1", "parquet"),
-    (b"<mediawiki", "wikipedia"),
-    (b"<!doctype html", "html"),
-    (b"<html", "html"),
-)
-ARCHIVES = (".zip", ".epub", ".tar", ".tgz", ".7z", ".rar")
-_MODULES = {
-    "parquet": "pyarrow.parquet",
-    "markdown": "markdown_it",
-    "html": "selectolax.lexbor",
-    "pdf": "pypdf",
-    "docx": "docx",
-}
-
-
-def check(name: str) -> str:
-    """A format's name, or an error that helps with a mistyped one."""
-    if name not in FORMATS:
-        raise BadInput(f"No format named '{name}'. {did_you_mean(name, FORMATS)}")
-    return name
-
-
-def by_name(path: Path) -> str | None:
-    """The format that a file's name tells; None where it tells nothing."""
-    return _SUFFIXES.get(files.plain_suffix(path))
-
-
-def refined(path: Path, name: str) -> str:
-    """The format when more than the suffix is looked at: records that are passages already are not cut again.
-
-    DPR's are a TSV with a known header; JSON lines are passages where their file is called so (passages.jsonl).
-    """
-    if name == "jsonl" and path.name.lower().startswith(("passages", "psgs")):
-        return "passages"
-    return "dpr" if name == "tsv" and is_dpr(_head(path)) else name
-
-
-def by_content(path: Path) -> str | None:
-    """The format that a file's first bytes tell; "text" for any other text, None for anything else.
-
-    "json", which is no format, stands for JSON that is not on lines.
-    """
-    head = _head(path)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:512].lower()
-    for mark, name in _MARKS:
-        if start.startswith(mark):
-            return name
-    if start.startswith((b"{", b"<doc ")) and _one_record_a_line(head):
-        return "jsonl"
-    if is_dpr(head):
-        return "dpr"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "text"
-    if not head or b"\0" in head:
-        return None
-    return (
-        "json" if files.plain_suffix(path) == ".json" or _JSON.match(start) else "text"
-    )
-
-
-def jq_program(path: Path) -> str:
-    """What makes lines of a JSON file that seems to hold texts to read; empty for one of settings."""
-    head = _head(path)
-    if b'"text"' not in head and b'"contents"' not in head:
-        return ""
-    return (
-        "'.[]'" if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else "."
-    )
-
-
-def _one_record_a_line(head: bytes) -> bool:
-    """Whether the first line is a record; one that is longer than what was read gets the benefit of the doubt."""
-    line, end, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    if line.startswith(b"<doc "):
-        return True
-    if not end:
-        return _JSON.match(line) is not None
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _head(path: Path) -> bytes:
-    with files.open_source(path)[1] as reader:
-        return reader.read(2**16)
-
-
-def reader_of(name: str) -> Reader:
-    """The reader of a format, with the libraries it needs, or the error that says which extra brings them."""
-    if name in _MODULES:
-        require(_MODULES[name], "documents")
-    if name in DOCUMENTS:
-        from whichsense.corpus import documents
-
-        return documents.reader_of(name)
-    if name == "wikipedia":
-        from whichsense.corpus.wikipedia import read_dump
-
-        return read_dump
-    if name == "parquet":
-        from whichsense.corpus.tables import read_parquet
-
-        return read_parquet
-    from whichsense.corpus import tables
-    from whichsense.corpus import tables as tables_module
-
-    return {
-        "jsonl": tables_module.read_jsonl,
-        "passages": tables_module.read_passages,
-        "csv": tables.read_csv,
-        "tsv": tables.read_tsv,
-        "dpr": tables.read_dpr,
-    }[name]
-
 
 # List the files of a source: one file, or all readable files below a folder and nothing outside it.
 
@@ -202,7 +66,7 @@ class SourceEntry:
 
     @property
     def document(self) -> bool:
-        return self.format in DOCUMENTS
+        return self.format in FORMATS and FORMATS[self.format].is_document
 
 
 @dataclass
@@ -240,14 +104,28 @@ def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
             listing.passed_over += 1
         readable = readable or bool(entry.format)
     if not readable:
-        kinds = ".jsonl .csv .tsv .parquet .xml .txt .md .html .pdf .docx"
         raise BadInput(
-            f"The folder '{source}' holds no file that can be read. Kinds that can: {kinds}."
+            f"The folder '{source}' holds no file that can be read. Kinds that can: {' '.join(SUFFIXES)}."
         )
 
 
 def _file_entry(path: Path, format: str | None) -> SourceEntry:
-    """A file that was given as a source. Whatever is wrong with it is an error."""
+    """Look at a file that was given as a source. Raise BadInput for whatever is wrong with it."""
+    status = _status(path)
+    if not format and files.plain_suffix(path) in ARCHIVES:
+        raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
+    kind = format or format_by_name(path) or whole_lines(path, format_by_content(path))
+    if kind is None:
+        raise BadInput(
+            f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
+        )
+    if kind == "json":
+        kind = "jsonl"  # whose reader says what to run
+    return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+
+
+def _status(path: Path) -> os.stat_result:
+    """Return what the system knows of a file that has content; raise BadInput for anything else."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -268,22 +146,11 @@ def _file_entry(path: Path, format: str | None) -> SourceEntry:
         raise BadInput(
             f"'{path}' is empty. Check that it was written or fetched to the end."
         )
-    if not format and files.plain_suffix(path) in ARCHIVES:
-        raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
-    kind = format or by_name(path) or by_content(path)
-    if kind is None:
-        raise BadInput(
-            f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
-        )
-    if kind == "json":
-        kind = "jsonl"  # whose reader says what to run
-    if format is None:
-        kind = refined(path, kind)
-    return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
+    return status
 
 
 def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:
-    """Every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
+    """Yield every file below a folder, sorted; hidden ones are left alone, links that lead outside are named.
 
     A folder that is an index comes as one entry without a format: `index build . --out idx` must not read idx.
     """
@@ -315,7 +182,7 @@ def _walk(root: Path, format: str | None) -> Iterator[SourceEntry]:
 
 
 def _visible_folders(parent: Path, names: list[str]) -> tuple[list[str], list[str]]:
-    """The folders to go into, sorted, and those that are links."""
+    """Return the folders to go into, sorted, and those that are links."""
     visible, linked = [], []
     for name in names:
         if (parent / name).is_symlink():
@@ -326,7 +193,7 @@ def _visible_folders(parent: Path, names: list[str]) -> tuple[list[str], list[st
 
 
 def _is_index(folders: list[str], names: list[str]) -> bool:
-    """Whether a folder with these in it is an index of ours, or one that is being built."""
+    """Tell whether a folder with these in it is an index of ours, or one that is being built."""
     if "staging" in folders and "writer.lock" in names:
         return True
     has_generation = any(name.startswith("generation-") for name in folders)
@@ -340,30 +207,29 @@ def _unreadable(error: OSError) -> None:
 
 
 def _folder_entry(path: Path, root: Path, format: str | None) -> SourceEntry:
-    """A file below a folder. It has no format where it is of a kind that is not read."""
+    """Return a file below a folder. It has no format where it is of a kind that is not read."""
     status = path.stat()
     entry = SourceEntry(path, root, size=status.st_size, mtime=status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
         return entry
-    kind = by_name(path)
     try:
-        if format:
-            kind = format
-        elif kind:
-            kind = refined(path, kind)
-        elif files.plain_suffix(path) in ("", ".json") or _wikiextractor(path):
-            guess = by_content(path)
-            if guess == "json" and (program := jq_program(path)):
-                entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
-            kind = guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else None
+        entry.format = format or format_by_name(path) or _guessed(entry)
     except BadInput as error:
         entry.wrong = whole_characters(str(error))
-    entry.format = kind or ""
     return entry
 
 
-def _wikiextractor(path: Path) -> bool:
-    return path.name.startswith("wiki_")
+def _guessed(entry: SourceEntry) -> str:
+    """Return the format of records in a file whose name tells nothing; empty for another kind. JSON that is not on
+    lines is wrong."""
+    path = entry.path
+    by_wikiextractor = path.name.startswith("wiki_")
+    if files.plain_suffix(path) not in ("", ".json") and not by_wikiextractor:
+        return ""
+    guess = format_by_content(path)
+    if guess == "json" and (program := jq_program(path)):
+        entry.wrong = as_lines(path, "JSON, but not JSON lines", program)
+    return guess if guess in ("jsonl", "wikipedia", "dpr", "parquet") else ""
 
 
 def _name(entries: list[SourceEntry]) -> None:
@@ -385,7 +251,7 @@ def _name(entries: list[SourceEntry]) -> None:
 
 
 def _names(entry: SourceEntry) -> tuple[str, ...]:
-    """The names that a file may have, shortest first."""
+    """Return the names that a file may have, shortest first."""
     relative = entry.relative
     path = entry.path.resolve()
     whole = whole_characters(str(path))
@@ -427,7 +293,7 @@ class Corpus:
                 "No source given. Name at least one file or folder, or give a record."
             )
         self.sources = [Path(path) for path in sources]
-        self.format = check(format) if format else None
+        self.format = check_format(format) if format else None
         self.encoding = _check_encoding(encoding)
         self.prefix = prefix
         self.limits = limits or ReadingLimits()
@@ -453,7 +319,7 @@ class Corpus:
         return paths
 
     def source_names(self) -> list[str]:
-        """The source that passages of each file have, unless a record names its own."""
+        """Return the source that passages of each file have, unless a record names its own."""
         return [entry.name for entry in self._listing.entries]
 
     @cached_property
@@ -498,7 +364,7 @@ class Corpus:
         idle: Callable[[], None] | None = None,
         files: range | None = None,
     ) -> Generator[Record, None, None]:
-        """Every record from the `skip`-th on. The report counts those handed over and those found broken.
+        """Yield every record from the `skip`-th on. The report counts those handed over and those found broken.
 
         With `files`, those of some of the files (`parts`); it is no error then that they hold nothing usable.
 
@@ -536,7 +402,7 @@ class Corpus:
         return {name: reader_of(name) for name in sorted(names)}
 
     def nothing_usable(self, report: Report) -> BadInput:
-        """The error of a corpus without a record that can be used."""
+        """Return the error of a corpus without a record that can be used."""
         first = f" First: {report.named[0]}" if report.named else ""
         where = ", ".join(f"'{source}'" for source in self.sources[:3])
         return BadInput(
@@ -624,7 +490,7 @@ def count_record(report: Report, record: Record) -> None:
 
 
 def _printable(error: BadInput) -> BadInput:
-    """The error without lone surrogates, which a path may hold."""
+    """Return the error without lone surrogates, which a path may hold."""
     return BadInput(whole_characters(str(error)))
 
 
@@ -683,7 +549,7 @@ class RecordCorpus:
         return self._position / len(self._records)
 
     def parts(self) -> list[range]:
-        """All records are one part."""
+        """Return one part: all records."""
         return [range(1)]
 
     def records(
@@ -693,7 +559,7 @@ class RecordCorpus:
         idle: Callable[[], None] | None = None,
         files: range | None = None,
     ) -> Generator[Record, None, None]:
-        """Every record from the `skip`-th on. The report counts those handed over and those found broken."""
+        """Yield every record from the `skip`-th on. The report counts those handed over and those found broken."""
         feed = Feed(Path("record"), "record", "", idle=idle)
         self._position = skip
         usable = skip > 0
@@ -711,7 +577,7 @@ class RecordCorpus:
             raise self.nothing_usable(report)
 
     def nothing_usable(self, report: Report) -> BadInput:
-        """The error of records none of which can be used."""
+        """Return the error of records none of which can be used."""
         # A report names a place as "file, line"; in memory there is no file.
         first = str(report.named[0]).replace("record, ", "record ", 1)
         count = report.broken
@@ -725,7 +591,7 @@ def make_corpus(
     encoding: str | None = None,
     prefix: bool | None = None,
 ) -> Corpus | RecordCorpus:
-    """The corpus of paths or of records."""
+    """Return the corpus of paths or of records."""
     if isinstance(sources, str | Path):
         sources = [sources]
     paths: list[str | Path] = []

@@ -19,7 +19,7 @@ from whichsense.errors import require
 
 
 def read_jsonl(feed: Feed, whole: bool = False) -> Iterator[Step]:
-    """A document for each line. Lines consumed earlier are passed over without being parsed."""
+    """Yield a document for each line. Lines consumed earlier are passed over without being parsed."""
     with feed.open_text() as reader:
         head = reader.peek(1)[: 2**16].removeprefix(b"\xef\xbb\xbf").lstrip()
         if head.startswith(b"["):
@@ -44,7 +44,7 @@ def read_jsonl(feed: Feed, whole: bool = False) -> Iterator[Step]:
 
 
 def as_lines(path: Path, what: str, program: str = ".") -> str:
-    """What a file holds in place of JSON lines, and the command that makes them of it."""
+    """Return what a file holds in place of JSON lines, and the command that makes them of it."""
     stem = path.name.partition(".")[0] or path.name
     target = f"{stem}.jsonl" if path.name != f"{stem}.jsonl" else f"{stem}-lines.jsonl"
     source, target = shlex.quote(path.name), shlex.quote(target)
@@ -52,7 +52,7 @@ def as_lines(path: Path, what: str, program: str = ".") -> str:
 
 
 def _spread(head: bytes) -> bool:
-    """Whether the first object goes on behind its line, which no single broken line would look like."""
+    """Tell whether the first object goes on behind its line, which no single broken line would look like."""
     first, _, rest = head.partition(b"\n")
     if not first.startswith(b"{") or not first.rstrip().endswith(
         (b"{", b"[", b",", b":")
@@ -62,7 +62,7 @@ def _spread(head: bytes) -> bool:
 
 
 def read_passages(feed: Feed) -> Iterator[Step]:
-    """The same for lines that are passages already: they stay whole."""
+    """Yield the same for lines that are passages already: they stay whole."""
     return read_jsonl(feed, whole=True)
 
 
@@ -84,7 +84,7 @@ _one_value = json.JSONDecoder().raw_decode
 
 
 def _record(line: bytes, encoding: str) -> dict[str, Any]:
-    """The object of a line; ValueError with the reason where there is none."""
+    """Return the object of a line; ValueError with the reason where there is none."""
     try:
         text = line.decode(encoding)
         if text.startswith("{"):
@@ -118,31 +118,21 @@ def _record(line: bytes, encoding: str) -> dict[str, Any]:
 def document_of(
     feed: Feed, record: Mapping[str, Any], number: int, where: str, whole: bool = False
 ) -> Step:
-    """The document of a JSON object; ValueError with the reason where it is not one."""
-    title = record.get("title") or ""
-    text = record.get("text")
+    """Return the document of a JSON object; ValueError with the reason where it is not one."""
+    title, text = _title_and_text(record)
     if text is None:
-        text = record.get("contents")
-        if (
-            isinstance(text, str) and not title and text.startswith('"')
-        ):  # Pyserini: "title" on the first line
-            first, _, rest = text.partition("\n")
-            title, text = (first.strip().strip('"'), rest) if rest else (title, text)
-    if not isinstance(text, str) or not text or text.isspace():
-        if text is None:
-            raise ValueError("no text. Each record needs a key 'text' (or 'contents').")
-        raise ValueError(
-            "the text is empty."
-            if isinstance(text, str)
-            else "the text is not a string."
-        )
+        raise ValueError("no text. Each record needs a key 'text' (or 'contents').")
+    if not isinstance(text, str):
+        raise ValueError("the text is not a string.")
+    if not text or text.isspace():
+        raise ValueError("the text is empty.")
     if not isinstance(title, str):
         raise ValueError("the title is not a string.")
     key = record.get("id", record.get("_id"))
     section = record.get("section")
     return feed.document(
         where,
-        numbered(number) if key is None or not (key := str(key).strip()) else key,
+        ("" if key is None else str(key).strip()) or numbered(number),
         title,
         text,
         source=_source(record.get("source")),
@@ -151,8 +141,22 @@ def document_of(
     )
 
 
+def _title_and_text(record: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return title and text of a JSON object, of whatever type they are; None where it has no text."""
+    title, text = record.get("title") or "", record.get("text")
+    if text is not None:
+        return title, text
+    text = record.get("contents")
+    if isinstance(text, str) and not title and text.startswith('"'):
+        # Pyserini: "title" on the first line
+        first, _, rest = text.partition("\n")
+        if rest:
+            return first.strip().strip('"'), rest
+    return title, text
+
+
 def _source(value: Any) -> str:
-    """A record's own source: a string, or a list of strings joined by a comma."""
+    """Return a record's own source: a string, or a list of strings joined by a comma."""
     if isinstance(value, list):
         return ",".join(map(str, value))
     return value if isinstance(value, str) else ""
@@ -203,7 +207,7 @@ class Columns:
     def document(
         self, feed: Feed, row: Sequence[str | None], number: int, where: str
     ) -> Step:
-        """A row as a document; ValueError where it has no text."""
+        """Return a row as a document; ValueError where it has no text."""
 
         def cell(place: int | None) -> str:
             return (row[place] or "") if place is not None and place < len(row) else ""
@@ -250,6 +254,16 @@ class _Lines:
             yield text.removeprefix("\ufeff") if number == 1 else text
         self.ended = True  # asked for more: only a quote that is still open makes the csv module do so
 
+    def checked(self, row: list[str] | csv.Error, wrong: str) -> list[str]:
+        """Return a row in which nothing is wrong; raise ValueError with what is."""
+        if isinstance(row, csv.Error):
+            raise ValueError(wrong or f"not valid CSV ({row}). Is a quote left open?")
+        if self.ended:
+            wrong = "a quote is opened and never closed, which takes in all the lines behind it. Close it."
+        if wrong:
+            raise ValueError(wrong)
+        return row
+
 
 def read_csv(feed: Feed) -> Iterator[Step]:
     yield from _read_table(feed, ",")
@@ -280,15 +294,8 @@ def _read_table(feed: Feed, delimiter: str) -> Iterator[Step]:
             wrong, lines.wrong = lines.wrong, ""
             if feed.passed():
                 continue
-            if isinstance(row, csv.Error):
-                wrong = wrong or f"not valid CSV ({row}). Is a quote left open?"
-            elif lines.ended:
-                wrong = "a quote is opened and never closed, which takes in all the lines behind it. Close it."
-            if wrong or isinstance(row, csv.Error):
-                yield feed.broken(where, wrong)
-                continue
             try:
-                yield columns.document(feed, row, number, where)
+                yield columns.document(feed, lines.checked(row, wrong), number, where)
             except ValueError as error:
                 yield feed.broken(where, str(error))
 
@@ -306,7 +313,7 @@ def _header(feed: Feed, rows: Iterator[list[str]]) -> list[str]:
 
 
 def _table_rows(rows: Iterable[list[str]]) -> Iterator[list[str] | csv.Error]:
-    """The rows, with the errors of single ones in their place: the csv module goes on behind an error."""
+    """Yield the rows, with the errors of single ones in their place: the csv module goes on behind an error."""
     iterator = iter(rows)
     while True:
         try:
@@ -332,7 +339,7 @@ def read_dpr(feed: Feed) -> Iterator[Step]:
 
 
 def is_dpr(head: bytes) -> bool:
-    """Whether a file that begins like this has DPR's header."""
+    """Tell whether a file that begins like this has DPR's header."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
     return first.strip().lower() == _DPR_HEADER
 
@@ -370,7 +377,7 @@ _BATCH = 1024  # rows
 
 
 def read_parquet(feed: Feed) -> Iterator[Step]:
-    """A document for each row. Row groups consumed earlier are not opened."""
+    """Yield a document for each row. Row groups consumed earlier are not opened."""
     arrow = require("pyarrow", "documents")
     parquet = require("pyarrow.parquet", "documents")
     if feed.path.suffix.lower() in files.COMPRESSED:
@@ -428,7 +435,7 @@ def _parquet_step(feed: Feed, columns: Columns, row: list[Any], number: int) -> 
 
 
 def _values(column: Any) -> list[Any]:
-    """A column's values; the error in place of one that is not UTF-8."""
+    """Return a column's values; the error in place of one that is not UTF-8."""
     try:
         values: list[Any] = column.to_pylist()
     except UnicodeDecodeError:

@@ -104,7 +104,7 @@ def _refuse(*_: Any) -> None:
 
 
 def pages(feed: Feed, reader: io.BufferedReader) -> Iterator[RawPage]:
-    """Every page, whatever its namespace, in order."""
+    """Yield every page, whatever its namespace, in order."""
     handler = _Handler(feed.limits.page)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text, parser.buffer_size = True, 2**16
@@ -198,7 +198,7 @@ _TABLE = re.compile(
 
 
 def plain(wikitext: str) -> Page:
-    """The text of a page by the parser, heading by heading."""
+    """Return the text of a page by the parser, heading by heading."""
     page = Page()
     code = mwparserfromhell.parse(_lightened(wikitext), skip_style_tags=True)
     part: list[str] = []
@@ -241,7 +241,7 @@ def _add(page: Page, text: str) -> None:
 
 
 def _tidied(text: str) -> str:
-    """Text without the traces of what was taken out: quotes for bold, empty brackets, spaces before a comma."""
+    """Return text without the traces of what was taken out: quotes for bold, empty brackets, spaces before a comma."""
     text = _SPACES.sub(" ", _SWITCH.sub("", _QUOTES.sub("", text)))
     text = _OPEN_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", text))
     return _SPACE_BEFORE.sub(r"\1", text)
@@ -252,7 +252,7 @@ def _flat(items: Iterable[Any]) -> str:
 
 
 def _text(node: Any) -> str:
-    """What a reader of the page would read of a node."""
+    """Return what a reader of the page would read of a node."""
     if isinstance(node, nodes.Text):
         return str(node.value)
     write = _WRITERS.get(type(node))
@@ -292,7 +292,7 @@ def _entity(node: Any) -> str:
 
 
 def _template(node: Any) -> str:
-    """The few templates that stand for words within a sentence; all others are left out."""
+    """Return the few templates that stand for words within a sentence; all others are left out."""
     name = str(node.name).strip().lower().replace("_", " ")
     values = [
         _flat(param.value.nodes).strip() for param in node.params if not param.showkey
@@ -360,7 +360,7 @@ def rough_line(wikitext: str) -> str:
 
 
 def rough(wikitext: str) -> Page:
-    """The text of a page by patterns alone, for pages that the parser cannot manage."""
+    """Return the text of a page by patterns alone, for pages that the parser cannot manage."""
     page, shown, at = Page(), True, 0
     for heading in _HEADING.finditer(wikitext):
         if shown:
@@ -429,7 +429,7 @@ class PageStripper:
     def strip(
         self, pages: Iterable[tuple[Item, str | None]]
     ) -> Iterator[tuple[Item, StrippedPage | None]]:
-        """Each item with its text stripped, in order; an item without a text is handed through."""
+        """Yield each item with its text stripped, in order; an item without a text is handed through."""
         waiting: deque[tuple[_Batch[Item], Future[list[StrippedPage]]]] = deque()
         for batch in _batches(pages, self._batch_pages):
             waiting.append((batch, self._submit(batch.texts)))
@@ -539,7 +539,7 @@ _OTHER_SECTIONS = ("see also", "references", "external links", "notes")
 
 
 def is_disambiguation(title: str, wikitext: str) -> bool:
-    """Whether a page lists what its name may mean.
+    """Tell whether a page lists what its name may mean.
 
     >>> is_disambiguation("Mercury", "* [[Mercury (planet)]]\\n{{Disambiguation|geo}}")
     True
@@ -570,7 +570,7 @@ def senses(title: str, wikitext: str) -> list[Sense]:
 
 
 def _first_article(line: str) -> str:
-    """The title of the first article that a line links to; empty where it links to none."""
+    """Return the title of the first article that a line links to; empty where it links to none."""
     for link in _LINK.findall(line):
         if not _NO_ARTICLE.match(link):
             target = short(link.replace("_", " "))
@@ -612,7 +612,7 @@ def read_dump(feed: Feed) -> Iterator[Step]:
 
 
 def _items(feed: Feed, raw: Iterator[RawPage]) -> Iterator[tuple[DumpItem, str | None]]:
-    """What is to be handed over, in order: articles with their markup, the rest as it is."""
+    """Yield what is to be handed over, in order: articles with their markup, the rest as it is."""
     for page in raw:
         if page.ns != "0":
             feed.tick()
@@ -626,7 +626,7 @@ def _items(feed: Feed, raw: Iterator[RawPage]) -> Iterator[tuple[DumpItem, str |
 
 
 def _steps(feed: Feed, page: RawPage) -> list[Step]:
-    """The steps of a page that is not an article; none for one that is."""
+    """Return the steps of a page that is not an article; none for one that is."""
     if page.text is None:
         return [
             feed.broken(

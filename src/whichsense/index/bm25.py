@@ -22,7 +22,13 @@ from whichsense.index.lexical import (
     stem,
 )
 from whichsense.index.store import TEXT, TITLE
-from whichsense.text.words import QUESTION_WORDS
+from whichsense.text.words import (
+    ASKING_NUMBERS,
+    ASKING_WHEN,
+    ASKING_WHO,
+    HOW_MUCH,
+    QUESTION_WORDS,
+)
 
 # Rescoring of the best hits by cheap features of the text that neither BM25 nor a cosine sees.
 #
@@ -32,11 +38,6 @@ from whichsense.text.words import QUESTION_WORDS
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]
 
-_WHO, _WHEN = {"who", "whom", "whose"}, {"when", "year", "date"}
-_HOW = set(
-    "many much old long far tall high large big deep fast often heavy wide".split()
-)
-_NUMBER = {"number", "population", "percentage", "percent", "age"}
 # Counting " A" and " 0" in translated bytes finds names and numbers many times faster than patterns do.
 _CAPITALS, _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
 _KINDS = bytes.maketrans(_CAPITALS + _DIGITS, b"A" * 26 + b"0" * 10)
@@ -123,24 +124,26 @@ def rescore(
 def _hints(
     asked: set[str], texts: Sequence[Text], weights: Weights
 ) -> NDArray[np.float64]:
-    """What is added for texts that hold the kind of thing that is asked for."""
+    """Return what is added for texts that hold the kind of thing that is asked for."""
     hints = np.zeros(len(texts))
     names = 0.0
-    if asked & _WHO:
+    if asked & ASKING_WHO:
         names = weights.names
     elif "where" in asked:
         names = weights.places
     if names:
         hints += [names / 20 * _count(text, b" A", 20) for text in texts]
-    if weights.year and asked & _WHEN:
+    if weights.year and asked & ASKING_WHEN:
         hints += [weights.year * _has_year(b"%b\n%b" % text) for text in texts]
-    if weights.numbers and (asked & _NUMBER or ("how" in asked and asked & _HOW)):
+    if weights.numbers and (
+        asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH)
+    ):
         hints += [weights.numbers / 10 * _count(text, b" 0", 10) for text in texts]
     return hints
 
 
 def _count(text: Text, kind: bytes, most: int) -> int:
-    """How many words begin with a capital (" A") or a digit (" 0"), up to `most`."""
+    """Return how many words begin with a capital (" A") or a digit (" 0"), up to `most`."""
     both = b"%b\n%b" % text
     return min(both.translate(_KINDS).count(kind), most)
 
@@ -151,7 +154,7 @@ def _word_signs(
     texts: Sequence[Text],
     weights: Weights,
 ) -> list[float]:
-    """What coverage, pairs, title and lead add to each text."""
+    """Return what coverage, pairs, title and lead add to each text."""
     keys = _content_keys(words, rarity, weights.coverage)
     pairs = []
     for first, second in itertools.pairwise(words):
@@ -184,7 +187,7 @@ def _word_signs(
 def _content_keys(
     words: Sequence[str], rarity: Callable[[str], float], coverage: float
 ) -> list[tuple[bytes, float]]:
-    """The prefix of each content word, and what it adds to a text that has it: its share of `coverage`."""
+    """Return the prefix of each content word, and what it adds to a text that has it: its share of `coverage`."""
     content = content_words(words)
     rarities = [rarity(word) for word in content]
     total = sum(rarities) or 1.0
@@ -223,7 +226,7 @@ def _has_year(text: bytes) -> bool:
 
 
 def _prefix(word: str) -> bytes:
-    """What a word and its stem share, at the start of a word: found in plain text without stemming it."""
+    """Return what a word and its stem share, at the start of a word: found in plain text without stemming it."""
     shared = os.path.commonprefix([word, stem(word)]) if len(word) > 3 else word  # noqa: RUF071 (characters are meant)
     return f" {shared}".encode()
 
@@ -261,7 +264,7 @@ def _analyzer() -> tantivy.TextAnalyzer:
 
 
 def asked_terms(words: Sequence[str]) -> list[str]:
-    """The terms that a question of these words asks for."""
+    """Return the terms that a question of these words asks for."""
     return [term for term, _ in query_terms(content_words(words))]
 
 
@@ -301,7 +304,7 @@ class Question:
         return cls(words, weights, rarities, saturation, slack, len(shards) == 1)
 
     def rarity(self, term: str) -> float:
-        """The idf of a word of the question."""
+        """Return the idf of a word of the question."""
         return self.rarities[term]
 
     @cached_property
@@ -313,7 +316,7 @@ class Question:
 def boosts(
     weights: Mapping[str, float], frequencies: Sequence[int], lengths: Lengths
 ) -> list[tuple[str, float]]:
-    """The terms that a shard has, boosted so that its own idf gives the weights of the whole index."""
+    """Return the terms that a shard has, boosted so that its own idf gives the weights of the whole index."""
     terms = []
     for (term, weight), having in zip(weights.items(), frequencies, strict=True):
         if having:
@@ -325,32 +328,28 @@ def boosts(
 def exact_scores(
     question: Question, scores: Floats, stored: Sequence[bytes], settled: int
 ) -> Floats:
-    """BM25's scores of passages, best first, worked out from their texts where tantivy's digits do not suffice.
+    """Return BM25's scores of passages, best first, worked out from their texts where tantivy's digits do not suffice.
 
     The first `settled` will be ordered by more than these scores (`corrections`), so that only the last of them counts.
     """
-    again = np.ones(len(scores), dtype=bool)
-    if question.certain and len(scores):
-        again = _near_neighbours(scores, question.slack)
-        last = scores[min(settled, len(scores)) - 1]
-        again[scores > last * (1 + question.slack)] = False
-    exact = scores.copy()
-    if not question.certain:
-        exact[:] = bm25_scores(question, stored)
-        return exact
+    if not question.certain or not len(scores):
+        return bm25_scores(question, stored)
     # Lengths do not count, so that passages with the same terms as often have one score, and tantivy gives most of
-    # them the same bits: one of these is worked out for all.
-    places = np.flatnonzero(again)
-    _, first, same = np.unique(scores[places], return_index=True, return_inverse=True)
-    texts = [stored[place] for place in places[first].tolist()]
-    exact[places] = bm25_scores(question, texts)[same]
-    return exact
+    # them the same bits: their order is the corpus's. Only values that are near each other are worked out, each once.
+    values, first, same = np.unique(-scores, return_index=True, return_inverse=True)
+    exact = -values
+    last = scores[min(settled, len(scores)) - 1]
+    again = _near_neighbours(exact, question.slack)
+    again &= exact <= last * (1 + question.slack)
+    texts = [stored[index] for index in first[again].tolist()]
+    exact[again] = bm25_scores(question, texts)
+    return exact[same]
 
 
 def corrections(
     question: Question, scores: Floats, stored: Sequence[bytes], together: Floats
 ) -> Floats:
-    """What is missing from BM25's scores, given for passages whose scores by all features are nearly equal.
+    """Return what is missing from BM25's scores, given for passages whose scores by all features are nearly equal.
 
     There are as many `scores` as BM25 found passages; more passages may stand behind them.
     """
@@ -365,7 +364,7 @@ def corrections(
 
 
 def _near_neighbours(scores: Floats, slack: float) -> NDArray[np.bool_]:
-    """Which of some falling scores have a neighbour within a share of them.
+    """Return which of some falling scores have a neighbour within a share of them.
 
     >>> _near_neighbours(np.array([9.0, 5.0, 4.999, 2.0]), 0.01).tolist()
     [False, True, True, False]
@@ -399,7 +398,7 @@ def bm25_scores(question: Question, stored: Sequence[bytes]) -> Floats:
 
 
 def _frequencies(words: bytes, ends: Sequence[int], term: bytes) -> dict[int, int]:
-    """How often a term occurs in each of some passages that are one text; those without it are left out.
+    """Return how often a term occurs in each of some passages that are one text; those without it are left out.
 
     >>> _frequencies(b" the cat  a cat  cat cat ", [9, 16, 25], b" cat ")
     {0: 1, 1: 1, 2: 2}
@@ -418,7 +417,7 @@ def _frequencies(words: bytes, ends: Sequence[int], term: bytes) -> dict[int, in
 
 
 def _indexed_words(stored: bytes) -> bytes:
-    """The words of a stored passage as tantivy indexes them, the title's twice, between spaces.
+    """Return the words of a stored passage as tantivy indexes them, the title's twice, between spaces.
 
     Its analyzer is slow, and needed only for words that are not ASCII: they follow the others.
 
@@ -436,7 +435,7 @@ def _indexed_words(stored: bytes) -> bytes:
 
 
 def _words_beyond_ascii(words: bytes) -> list[bytes]:
-    """The words of a text between spaces that are not ASCII, without splitting all of it."""
+    """Return the words of a text between spaces that are not ASCII, without splitting all of it."""
     beyond = []
     end = 0
     for match in _HIGH_BYTES.finditer(words):

@@ -179,7 +179,7 @@ class _Worker:
 
 
 def run_on(cluster: Cluster, workers: int | None = None, gpus: float = 0) -> Executor:
-    """An executor of workers on a cluster: one for each core, or as many as are given.
+    """Return an executor of workers on a cluster: one for each core, or as many as are given.
 
     `gpus` of each worker may be a fraction: then several share one. A worker that dies is started again, and its item
     is done once more. What the function raises is raised here.
@@ -312,7 +312,7 @@ class LoneShard(Shard):
         self._ranker = LocalShards([self]).ranker([passages])
 
     def rank(self, verb: str, given: tuple[Any, ...]) -> Ranked:
-        """What a verb of a ranker gives."""
+        """Return what a verb of a ranker gives."""
         ranked: Ranked = getattr(self._ranker, verb)(*given)
         return ranked
 
@@ -395,7 +395,7 @@ class _ShardActor:
 
 
 def _local(address: ShardAddress) -> Path:
-    """The index's folder on this node; of an index at a URL, a copy of this shard alone."""
+    """Return the index's folder on this node; of an index at a URL, a copy of this shard alone."""
     url = url_of(address.place)
     if url is None:
         return Path(address.place)
@@ -586,11 +586,11 @@ class _Round:
         self._shards._latencies[number].add(self._changed - self._began)
 
     def _only_away(self) -> bool:
-        """Whether all that is still waited for are shards whose actor died."""
+        """Tell whether all that is still waited for are shards whose actor died."""
         return set(self._arguments) - set(self._answers) <= self._shards.away
 
     def _slow(self) -> dict[int, float]:
-        """When to ask again the shards that were asked once and have not answered."""
+        """Return when to ask again the shards that were asked once and have not answered."""
         moments = {}
         for number, _ in self._running.values():
             if number not in self._answers and self._asked[number] == 1:
@@ -648,7 +648,7 @@ class ClusterIndex(Index):
 
     @classmethod
     def connected(cls, address: str, folder: str | Path, replicas: int = 1) -> Self:
-        """The same on the cluster at an address, to which this process stays connected until it ends."""
+        """Return the same on the cluster at an address, to which this process stays connected until it ends."""
         connection = connect(address)
         connection.__enter__()
         atexit.register(connection.__exit__, None, None, None)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import numkong
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,11 +37,9 @@ PARTS: dict[str, type[np.generic]] = {
     "starts": np.int64,
 }
 
-Products = Callable[[NDArray[np.int8], NDArray[np.int8]], NDArray[np.float32]]
-
 
 def read_header(folder: Path) -> dict[str, Any] | None:
-    """What `vectors.json` says; None where there is none."""
+    """Return what `vectors.json` says; None where there is none."""
     path = folder / HEADER
     try:
         header: dict[str, Any] = json.loads(path.read_bytes())
@@ -72,7 +69,7 @@ def quantize(
 
 
 def encode(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
-    """The codes alone, as a query needs them: its scale does not change the order."""
+    """Return the codes alone, as a query needs them: its scale does not change the order."""
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
     # A vector of zeros has no scale; any will do.
     scale = 127 / np.where(largest == 0, 1, largest)
@@ -80,7 +77,7 @@ def encode(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
 
 
 def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The places of the k highest scores, and of those that equal the last of them; in the order of places.
+    """Return the places of the k highest scores, and of those that equal the last of them; in the order of places.
 
     >>> top(np.array([3, 1, 2, 5, 2], dtype=np.float32), 3).tolist()
     [0, 2, 3, 4]
@@ -96,13 +93,13 @@ def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
 
 
 def _kth(scores: NDArray[np.float32], k: int) -> np.float32:
-    """The k-th highest score."""
+    """Return the k-th highest score."""
     found: np.float32 = np.partition(scores, len(scores) - k)[len(scores) - k]
     return found
 
 
 def map_part(folder: Path, part: str, name: str) -> NDArray[Any]:
-    """A part of the set of this name, mapped into memory."""
+    """Return a part of the set of this name, mapped into memory."""
     path, kind = folder / f"{part}-{name}.npy", PARTS[part]
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -122,26 +119,12 @@ def map_part(folder: Path, part: str, name: str) -> NDArray[Any]:
     return np.asarray(array)
 
 
-def products() -> Products:
-    """int8 dot products. numkong has the processor's own instructions for them."""
-    try:
-        fast: ModuleType = importlib.import_module("numkong")
-    except ImportError:
-        return _products_by_numpy
-
-    def dots(query: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
-        if not len(codes):
-            return np.zeros(0, dtype=np.float32)
-        distances = fast.cdist(query[None], codes, "dot")
-        return np.asarray(distances, dtype=np.float32).reshape(-1)
-
-    return dots
-
-
-def _products_by_numpy(
-    query: NDArray[np.int8], codes: NDArray[np.int8]
-) -> NDArray[np.float32]:
-    return np.asarray(codes @ query.astype(np.float32), dtype=np.float32)
+def _dots(query: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Return int8 dot products, by the processor's own instructions."""
+    if not len(codes):
+        return np.zeros(0, dtype=np.float32)
+    distances = numkong.cdist(query[None], codes, "dot")
+    return np.asarray(distances, dtype=np.float32).reshape(-1)
 
 
 def cosines(
@@ -222,11 +205,11 @@ class Clustering:
     """Of more vectors than this the share that is read falls."""
 
     def list_count(self, vectors: int) -> int:
-        """The square root balances the cost of choosing lists against that of reading them."""
+        """Return the square root of their number, which balances choosing lists against reading them."""
         return 1 if vectors < self.fewest else round(vectors**0.5)
 
     def lists_to_read(self, lists: int, vectors: int) -> int:
-        """The share falls with the fourth root: lists of more vectors are finer (docs/dense.md).
+        """Return how many lists a search reads: the share falls with the fourth root (docs/dense.md).
 
         >>> [Clustering().lists_to_read(1000, vectors) for vectors in (200_000, 1_000_000, 16_000_000)]
         [200, 100, 50]
@@ -240,7 +223,7 @@ class Clustering:
 def find_centres(
     read: Callable[[NDArray[np.intp]], Floats], count: int, lists: int
 ) -> Floats:
-    """The centre of each list (lists × dimensions). `read` gives the vectors at some of the `count` places."""
+    """Return the centre of each list (lists × dimensions). `read` gives the vectors at some of the `count` places."""
     rng = np.random.default_rng(0)  # the same vectors give the same lists
     size = min(count, lists * _SAMPLE)
     sample = read(np.sort(rng.choice(count, size=size, replace=False)))
@@ -260,7 +243,7 @@ def find_centres(
 
 
 def nearest_list(vectors: Floats, centres: Floats) -> NDArray[np.intp]:
-    """The number of the nearest centre, for each vector."""
+    """Return the number of the nearest centre, for each vector."""
     return np.asarray(np.argmax(vectors @ centres.T, axis=1), dtype=np.intp)
 
 
@@ -301,7 +284,6 @@ class Vectors:
         self.centres = parts["centres"]
         self.starts = parts["starts"]
         self._clustering = clustering
-        self._products = products()
 
     @classmethod
     def open(cls, folder: Path, clustering: Clustering = _CLUSTERING) -> Vectors:
@@ -331,7 +313,7 @@ class Vectors:
     def search(
         self, queries: NDArray[np.float32], k: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
-        """The row numbers of the nearest vectors to each query, and their cosines, best first.
+        """Return the row numbers of the nearest vectors to each query, and their cosines, best first.
 
         Every query gets the same number of them: k, or fewer where the lists that are read hold fewer.
         """
@@ -356,7 +338,7 @@ class Vectors:
     def similarities(
         self, query: NDArray[np.float32], rows: Sequence[int]
     ) -> NDArray[np.float32]:
-        """The cosine between a query and the passages with these row numbers; 0 for one without a vector."""
+        """Return the cosine between a query and the passages with these row numbers; 0 for one without a vector."""
         wanted = np.asarray(rows, dtype=np.int64)
         if not len(wanted) or not self.count:
             return np.zeros(len(wanted), dtype=np.float32)
@@ -366,7 +348,7 @@ class Vectors:
         return scores.astype(np.float32)
 
     def _places_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """Where the vectors of these rows are; any place for a row that has none.
+        """Return where the vectors of these rows are; any place for a row that has none.
 
         Not np.searchsorted with a sorter: it would copy the whole of `by_row` at each call.
         """
@@ -384,7 +366,7 @@ class Vectors:
         return np.asarray(self.by_row[low], dtype=np.uint32)
 
     def check(self) -> list[str]:
-        """What is wrong inside files that are whole: one line for each fault."""
+        """Return what is wrong inside files that are whole: one line for each fault."""
         problems = list(self._misfits())
         if problems:
             return problems
@@ -428,7 +410,7 @@ class Vectors:
     def candidates(
         self, query: NDArray[np.float32], k: int, vectors: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-        """What the nearest k are chosen from (`nearest_of`): row numbers, int8 products, cosines.
+        """Return what the nearest k are chosen from (`nearest_of`): row numbers, int8 products, cosines.
 
         `vectors` are those of all sets that are searched together: with the same lists in each, the candidates of
         all are those of one set.
@@ -440,8 +422,8 @@ class Vectors:
         places, rough = [], []
         for number in np.sort(near):
             start, end = int(self.starts[number]), int(self.starts[number + 1])
-            products = self._products(code, self.codes[start:end])
-            rough.append(products * self.scales[start:end])
+            dots = _dots(code, self.codes[start:end])
+            rough.append(dots * self.scales[start:end])
             places.append(range(start, end))
         all_rough = np.concatenate(rough)
         chosen = top(all_rough, _SECOND_LOOK * k)
@@ -456,7 +438,7 @@ class Vectors:
 
 
 def _members(ranges: Sequence[range], which: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Some members of ranges that stand one behind the other.
+    """Return some members of ranges that stand one behind the other.
 
     >>> _members([range(3, 5), range(7, 7), range(10, 13)], np.array([1, 2, 4])).tolist()
     [4, 10, 12]

@@ -37,7 +37,7 @@ _CHUNK = 1024  # passages between two looks at a requested stop
 
 
 def encoder_of(name: str | None, given: Encoder | None) -> Encoder | None:
-    """The encoder that an index was built with: the one given, if it is that one, or loaded by its name."""
+    """Return the encoder that an index was built with: the one given, if it is that one, or loaded by its name."""
     if given is not None and given.name != name:
         raise BadInput(
             f"The index was encoded with '{name}', not with '{given.name}'. Use the same encoder."
@@ -96,7 +96,7 @@ def _to_encode(texts: Texts, rows: Sequence[int]) -> list[str]:
 
 
 def _estimated(encoder: Encoder, texts: Texts, todo: range) -> str:
-    """How long it will take: encoding can cost far more than indexing, so this is said before it starts."""
+    """Return how long it will take: encoding can cost far more than indexing, so this is said before it starts."""
     from whichsense.models.minilm import estimate
 
     rate = estimate(encoder, _to_encode(texts, todo[:256]))
@@ -223,12 +223,12 @@ class VectorsWriter:
         return self.folder / f"pending.{part}"
 
     def _width(self, part: str) -> int:
-        """The bytes of one vector in a part."""
+        """Return the bytes of one vector in a part."""
         numbers = self.dimensions if part == "codes" else 1
         return np.dtype(_PENDING[part]).itemsize * numbers
 
     def _resume(self) -> tuple[int, int]:
-        """How many vectors wait from an earlier run, and the row to go on with.
+        """Return how many vectors wait from an earlier run, and the row to go on with.
 
         What was written after that run's last checkpoint is cut off.
         """
@@ -253,7 +253,7 @@ class VectorsWriter:
         return count, next_row
 
     def _holds(self, count: int) -> bool:
-        """Whether the waiting files hold as many vectors, at least."""
+        """Tell whether the waiting files hold as many vectors, at least."""
         for part in _PENDING:
             if self._path(part).stat().st_size < count * self._width(part):
                 return False
@@ -267,7 +267,7 @@ class VectorsWriter:
                 self._path(part).unlink()
 
     def pool(self) -> dense.Pool:
-        """The vectors of the old set and those that wait."""
+        """Return the vectors of the old set and those that wait."""
         parts = []
         if self._base:
             parts.append((self._base.codes, self._base.scales, self._base.rows))
@@ -293,7 +293,7 @@ class VectorsWriter:
         return centres
 
     def serving_centres(self, lists: int) -> NDArray[np.float32] | None:
-        """The old lists serve until there should be half as many again; None then, or where there are none."""
+        """Return the old lists serve until there should be half as many again; None then, or where there are none."""
         if self._base and self._base.count and lists <= 1.5 * len(self._base.centres):
             return np.asarray(self._base.centres)
         return None

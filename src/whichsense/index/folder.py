@@ -92,7 +92,7 @@ class Manifest:
         return f"generation-{self.generation}"
 
     def roots(self, folder: Path) -> list[Path]:
-        """The folders in which passages are searched: the generation, or each of its shards."""
+        """Return the folders in which passages are searched: the generation, or each of its shards."""
         return shard_roots(folder / self.folder, self.sharding)
 
     @property
@@ -113,7 +113,7 @@ class Manifest:
 
 
 def shard_roots(content: Path, sharding: Sharding | None) -> list[Path]:
-    """The folders of the shards in a generation; without shards the generation's own."""
+    """Return the folders of the shards in a generation; without shards the generation's own."""
     if sharding is None:
         return [content]
     return [shard_root(content, number) for number in range(len(sharding.rows))]
@@ -124,7 +124,7 @@ def shard_root(content: Path, number: int) -> Path:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an index folder, or an error that says what is the matter with the folder."""
+    """Return the manifest of an index folder, or an error that says what is the matter with the folder."""
     path = folder / MANIFEST
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ def verify_sizes(folder: Path, manifest: Manifest, below: str = "") -> None:
 
 
 def is_whole(folder: Path, manifest: Manifest) -> bool:
-    """Whether a generation is exactly what its manifest says, to the last byte."""
+    """Tell whether a generation is exactly what its manifest says, to the last byte."""
     for part in parts_of(manifest):
         if any(damaged_files(folder, manifest, part)):
             return False
@@ -198,7 +198,7 @@ def is_whole(folder: Path, manifest: Manifest) -> bool:
 
 
 def damaged_files(folder: Path, manifest: Manifest, part: str) -> Iterator[str]:
-    """The slow check: one line for each file of a part (see `parts_of`) that is not what the manifest says."""
+    """Yield the slow check: one line for each file of a part (see `parts_of`) that is not what the manifest says."""
     root = folder / manifest.folder
     for name, record in manifest.files.items():
         if name.partition("/")[0] != part:
@@ -213,7 +213,7 @@ def damaged_files(folder: Path, manifest: Manifest, part: str) -> Iterator[str]:
 
 
 def parts_of(manifest: Manifest) -> list[str]:
-    """The files and folders right below a generation: shards, or the halves of an index."""
+    """Return the files and folders right below a generation: shards, or the halves of an index."""
     return list(dict.fromkeys(name.partition("/")[0] for name in manifest.files))
 
 
@@ -227,7 +227,7 @@ def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
-    """What an interrupted writer left beside the served generation. Harmless."""
+    """Return what an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
     names = []
     for path in folder.glob("generation-*"):

@@ -71,7 +71,7 @@ class Growth:
         report: Mapping[str, Any],
         sharding: Sharding | None = None,
     ) -> Manifest:
-        """The next generation's manifest, but for its files."""
+        """Return the next generation's manifest, but for its files."""
         paths = []
         for path in self.corpus.find_files():
             paths.append(whole_characters(str(path)))
@@ -116,7 +116,7 @@ class CutPassage(NamedTuple):
 def cut_record(
     record: Document, id_prefix: str, cutting: Cutting
 ) -> Iterator[CutPassage]:
-    """The passages of a document, whose id gets a prefix."""
+    """Yield the passages of a document, whose id gets a prefix."""
     if id_prefix:
         record = dataclasses.replace(record, id=f"{id_prefix}{record.id}")
     title, whole, source = title_line(record), record.text, record.source
@@ -127,7 +127,7 @@ def cut_record(
 
 
 def now() -> str:
-    """The time, as a manifest has it."""
+    """Return the time, as a manifest has it."""
     return time.strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
@@ -258,7 +258,7 @@ class Staging:
 
 
 def staged_job(folder: Path) -> Mapping[str, Any] | None:
-    """Which job the staging folder was read for, if it was read to the end."""
+    """Return which job the staging folder was read for, if it was read to the end."""
     state = _load(folder / STAGING / _STATE)
     return state.job if state and state.read_all else None
 

@@ -45,7 +45,7 @@ def _words() -> tantivy.TextAnalyzerBuilder:
 
 
 def content_analyzer() -> tantivy.TextAnalyzer:
-    """How passages are indexed: words without accents, empty ones dropped.
+    """Return how passages are indexed: words without accents, empty ones dropped.
 
     They are not stemmed: it found hardly more and took a quarter of the time of building and of searching.
     Questions ask for a word's singular and plural instead.
@@ -60,13 +60,13 @@ _STEM = _words().filter(tantivy.Filter.stemmer("english")).build()
 
 @lru_cache(maxsize=100_000)
 def stem(word: str) -> str:
-    """A word without its ending."""
+    """Return a word without its ending."""
     stemmed = _STEM.analyze(word)
     return stemmed[0] if stemmed else word
 
 
 def _other_number(word: str) -> str | None:
-    """The singular of a plural and the plural of anything else; None for words that have hardly one.
+    """Return the singular of a plural and the plural of anything else; None for words that have hardly one.
 
     >>> [_other_number(word) for word in ("pumas", "city", "countries", "bus", "class", "cat", "tower", "1984")]
     ['puma', 'cities', 'country', None, None, None, 'towers', None]
@@ -83,12 +83,12 @@ def _other_number(word: str) -> str | None:
 
 
 def question_words(question: str) -> list[str]:
-    """All words of a question, lower-cased and without accents."""
+    """Return all words of a question, lower-cased and without accents."""
     return _PLAIN.analyze(question)
 
 
 def content_words(words: Sequence[str]) -> list[str]:
-    """Those that say what is asked about, each once; all of them where a question has no others.
+    """Return those that say what is asked about, each once; all of them where a question has no others.
 
     >>> content_words(question_words("Who were the parents of Ötzi?"))
     ['parents', 'otzi']
@@ -103,7 +103,7 @@ def body_text(title: str, text: str) -> str:
 
 
 def query_terms(words: Sequence[str]) -> list[tuple[str, float]]:
-    """The terms that a question asks for, and what each counts: its words, and their other number for less.
+    """Return the terms that a question asks for, and what each counts: its words, and their other number for less.
 
     >>> query_terms(["pumas", "cat"])
     [('pumas', 1.0), ('puma', 0.3), ('cat', 1.0)]
@@ -119,7 +119,7 @@ def query_terms(words: Sequence[str]) -> list[tuple[str, float]]:
 def any_of(
     schema: tantivy.Schema, field: str, terms: Sequence[tuple[str, float]]
 ) -> tantivy.Query:
-    """Passages with any of the terms, by BM25; each term with its boost. A flat OR, so that tantivy can skip."""
+    """Return passages with any of the terms, by BM25; each term with its boost. A flat OR, so that tantivy can skip."""
     optional = []
     for term, boost in terms:
         query = tantivy.Query.term_query(schema, field, term, "freq")
@@ -263,7 +263,7 @@ class Lengths:
 
     @classmethod
     def together(cls, parts: Iterable[Lengths]) -> Lengths:
-        """The same of several indexes as one. Rounded, so that it does not depend on how passages are spread.
+        """Return the same of several indexes as one. Rounded, so that it does not depend on how passages are spread.
 
         >>> Lengths.together([Lengths(1, 60.0), Lengths(3, 80.0)])
         Lengths(passages=4, average=75.0)
@@ -276,7 +276,7 @@ class Lengths:
 
 
 def idf(having: int, passages: int) -> float:
-    """The rarity of a term, as BM25 has it: `having` of the passages have it."""
+    """Return the rarity of a term, as BM25 has it: `having` of the passages have it."""
     return math.log(1 + (passages - having + 0.5) / (having + 0.5))
 
 
@@ -297,7 +297,7 @@ class Lexical:
         return self._searcher.num_docs
 
     def any_row(self) -> int | None:
-        """The row of some passage; None where there is none."""
+        """Return the row of some passage; None where there is none."""
         with _readable(self.folder):
             hits = self._searcher.search(tantivy.Query.all_query(), limit=1).hits
             if not hits:
@@ -319,7 +319,7 @@ class Lexical:
         return Lengths(int(numbers["N"]), numbers["avgdl"])
 
     def document_frequencies(self, terms: Iterable[str]) -> list[int]:
-        """How many passages have each term."""
+        """Return how many passages have each term."""
         frequencies = []
         for term in terms:
             having = self._frequencies.get(term)
@@ -332,7 +332,7 @@ class Lexical:
     def search(
         self, terms: Sequence[tuple[str, float]], k: int, slack: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The rows of the best k passages by BM25, and their scores: best first, equal ones by row.
+        """Return the rows of the best k passages by BM25, and their scores: best first, equal ones by row.
 
         Terms come with their boosts. Every passage that scores within `slack` (a share) of the k-th is there too.
         """
@@ -360,7 +360,7 @@ class Lexical:
 
 
 def _explained_numbers(node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Every number of an explanation, by the first word of its description."""
+    """Yield every number of an explanation, by the first word of its description."""
     yield node["description"].partition(",")[0], node["value"]
     for detail in node.get("details", ()):
         yield from _explained_numbers(detail)
@@ -372,7 +372,7 @@ DELETED = "deleted.npy"
 
 
 def load_deleted(content: Path) -> NDArray[np.uint64]:
-    """The rows whose passages were deleted."""
+    """Return the rows whose passages were deleted."""
     path = content / DELETED
     if not path.exists():
         return np.empty(0, np.uint64)
@@ -397,11 +397,11 @@ class Texts:
         return self.lexical.lengths(question_words(passage.text))
 
     def fetch(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages with these row numbers, in their order."""
+        """Return the passages with these row numbers, in their order."""
         return [unpack(stored) for stored in self.passages.stored(rows)]
 
     def every(self) -> dict[int, Passage]:
-        """All passages that are there, by row number."""
+        """Return all passages that are there, by row number."""
         deleted = set(load_deleted(self._content).tolist())
         rows = [row for row in range(self.passages.next_row) if row not in deleted]
         return dict(zip(rows, self.fetch(rows), strict=True))
@@ -409,7 +409,7 @@ class Texts:
     def named(
         self, ids: Iterable[str], sources: Iterable[str] = ()
     ) -> dict[int, Passage]:
-        """Passages by row number that have one of these document ids, passage ids or sources."""
+        """Return passages by row number that have one of these document ids, passage ids or sources."""
         chosen: dict[int, Passage] = {}
         for wanted in map(whole_characters, ids):
             for row, passage in self._candidates("document", wanted):

@@ -31,7 +31,7 @@ _URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 
 def url_of(place: str | Path) -> str | None:
-    """The URL that a place is; None for a folder of this machine.
+    """Return the URL that a place is; None for a folder of this machine.
 
     >>> url_of(Path("s3://bucket/wiki")), url_of("file:///data/wiki"), url_of("data/wiki")
     ('s3://bucket/wiki', 'file:///data/wiki', None)
@@ -44,7 +44,7 @@ def url_of(place: str | Path) -> str | None:
 
 
 def local_folder(place: str | Path) -> Path:
-    """The folder of an index: the place itself, or a copy of all that is at a URL."""
+    """Return the folder of an index: the place itself, or a copy of all that is at a URL."""
     url = url_of(place)
     if url is None:
         return Path(place)
@@ -54,13 +54,13 @@ def local_folder(place: str | Path) -> Path:
 
 
 def manifest_of(place: str | Path) -> Manifest:
-    """The manifest of an index, in a folder or at a URL."""
+    """Return the manifest of an index, in a folder or at a URL."""
     url = url_of(place)
     return fetch_manifest(url)[1] if url else read_manifest(Path(place))
 
 
 def fetch_manifest(url: str) -> tuple[Path, Manifest]:
-    """The manifest at a URL, and the folder of its copy."""
+    """Return the manifest at a URL, and the folder of its copy."""
     store, root = _open_store(url)
     body = _read(store, f"{root}/{MANIFEST}", url)
     if body is None:

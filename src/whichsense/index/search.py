@@ -17,32 +17,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any, TypeGuard, cast, get_args
+from typing import IO, TYPE_CHECKING, Any, TypeGuard, cast, get_args
 
-from whichsense.corpus.reading import GivenRecord, Sources
 from whichsense.errors import BadInput, DamagedIndex, NoIndex, did_you_mean
 from whichsense.files import read_jsonl, sha256
 from whichsense.index import folder as folders
-from whichsense.index.dense_writer import encoder_of
 from whichsense.index.folder import Manifest
-from whichsense.index.growth import Cutting
 from whichsense.index.object_store import local_folder
 from whichsense.index.shards import (
-    Gatherer,
     LocalShards,
     Shard,
     Shards,
     Spread,
     ask_all,
     check_labels,
+    hits_of,
 )
 from whichsense.index.store import Names, unpack
-from whichsense.index.write import build_index
 from whichsense.jobs.limits import Progress, silent, unsaid
 from whichsense.jobs.parts import closable
 from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Encoder
 from whichsense.types import Hit, Method, Passage, Sense
+
+if TYPE_CHECKING:
+    from whichsense.corpus.reading import GivenRecord, Sources
+    from whichsense.index.growth import Cutting
 
 # An opened index: one immutable generation, searched by words, by meaning, or by both.
 
@@ -68,7 +68,7 @@ class Index:
         self.manifest = manifest
         self._names = Names(folder / manifest.folder / "names.sqlite")
         self._shards = shards or _open_shards(folder, manifest)
-        self._gatherer = Gatherer(self._shards, manifest.shard_passages)
+        self._ranker = self._shards.ranker(manifest.shard_passages)
         self._encoder = encoder
         self.origin: str | Path = folder
         """What was opened: the folder, or the URL that it is a copy of."""
@@ -93,6 +93,8 @@ class Index:
         `sources` are a file or folder, several of them, or records. An index that is in the folder already is served
         until the new one is complete; a build that was stopped resumes. With `shards` it is spread over several.
         """
+        from whichsense.index.write import build_index
+
         build_index(
             sources,
             folder,
@@ -122,6 +124,8 @@ class Index:
         >>> index.search("Which cat is large?")[0].passage.title
         'Jaguar'
         """
+        from whichsense.index.write import build_index
+
         folder = Path(tempfile.mkdtemp(prefix="whichsense-index-"))
         try:
             build_index(list(records), folder, cutting=cutting, encoder=encoder)
@@ -173,48 +177,49 @@ class Index:
         return self.manifest.passages
 
     def describe(self) -> dict[str, Any]:
-        """What decides the hits: when the index was built, and how many passages it has."""
+        """Return what decides the hits: when the index was built, and how many passages it has."""
         return {"index": self.manifest.created, "passages": len(self)}
 
     def search(
         self, question: str, k: int = 100, method: Method | None = None
     ) -> list[Hit]:
-        """The best k passages for a question."""
+        """Return the best k passages for a question."""
         return self.search_many([question], k, method)[0]
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
     ) -> list[list[Hit]]:
-        """The best k passages for each question; questions are encoded together."""
+        """Return the best k passages for each question; questions are encoded together."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
         k = min(k, max(len(self), 1))
         for question in questions:
             check_question(question)
         method = self.method(method)
+        ranker = self._ranker
         if method == "bm25":
-            return [self._gatherer.by_words(question, k) for question in questions]
+            return [hits_of(ranker.by_words(question, k)) for question in questions]
         # questions × dimensions
         encoded = self._load_encoder().encode_questions(list(questions))
         if method == "dense":
-            return [self._gatherer.by_meaning(vector, k) for vector in encoded]
+            return [hits_of(ranker.by_meaning(vector, k)) for vector in encoded]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
         results: list[list[Hit]] = []
         for question, vector in zip(questions, encoded, strict=True):
-            hits = self._gatherer.by_both(question, vector, k, depth, weight)
-            results.append(hits)
+            ranked = ranker.by_both(question, vector, k, depth, weight)
+            results.append(hits_of(ranked))
         return results
 
     def passage(self, passage_id: str) -> Passage:
-        """A passage by its id."""
+        """Return a passage by its id."""
         for passage in self._everywhere("named", [passage_id]):
             if passage.id == passage_id:
                 return passage
         raise BadInput(f"No passage has the id '{passage_id}' in '{self.folder}'.")
 
     def document(self, passage_id: str) -> list[Passage]:
-        """All passages of the document that a passage is from, in the document's order."""
+        """Return all passages of the document that a passage is from, in the document's order."""
         passage = self.passage(passage_id)
         document_id, cut, _ = passage.id.rpartition("#")
         if not cut:
@@ -223,15 +228,15 @@ class Index:
         return sorted(passages, key=lambda one: one.start)
 
     def of_source(self, source: str) -> list[Passage]:
-        """All passages of a source, in the index's order."""
+        """Return all passages of a source, in the index's order."""
         return self._everywhere("named", [], [source])
 
     def passages(self) -> list[Passage]:
-        """Every passage, in the index's order. Large indexes have too many for this."""
+        """Return every passage, in the index's order. Large indexes have too many for this."""
         return self._everywhere("every")
 
     def _everywhere(self, verb: str, *arguments: Any) -> list[Passage]:
-        """What all shards answer, in the index's order."""
+        """Return what all shards answer, in the index's order."""
         everywhere = dict.fromkeys(range(len(self.manifest.shard_rows)), arguments)
         answers: list[tuple[int, Passage]] = []
         for answer in ask_all(self._shards, verb, everywhere).values():
@@ -239,7 +244,7 @@ class Index:
         return [passage for _, passage in sorted(answers, key=lambda pair: pair[0])]
 
     def at(self, rows: Sequence[int]) -> list[Passage]:
-        """Passages by row, from 0 to `manifest.next_row`, shard after shard; deleted ones are still there."""
+        """Return passages by row, from 0 to `manifest.next_row`, shard after shard; deleted ones are still there."""
         ends = list(itertools.accumulate(self.manifest.shard_rows))
         passages = []
         for row in rows:
@@ -250,15 +255,15 @@ class Index:
         return passages
 
     def senses(self, name: str) -> list[Sense]:
-        """What a name may mean, from the corpus's disambiguation pages."""
+        """Return what a name may mean, from the corpus's disambiguation pages."""
         return self._names.senses(name)
 
     def redirect(self, name: str) -> str | None:
-        """Where a name is redirected to, if it is."""
+        """Return where a name is redirected to, if it is."""
         return self._names.redirect(name)
 
     def method(self, method: Method | None = None) -> Method:
-        """The method that a search will use: the given one, or the best that this index has."""
+        """Return the method that a search will use: the given one, or the best that this index has."""
         if method is None:
             return "hybrid" if self.manifest.encoder else "bm25"
         if method not in get_args(Method):
@@ -273,6 +278,8 @@ class Index:
         return method
 
     def _load_encoder(self) -> Encoder:
+        from whichsense.index.dense_writer import encoder_of
+
         self._encoder = encoder_of(self.manifest.encoder, self._encoder)
         if self._encoder is None:
             raise DamagedIndex(
@@ -365,14 +372,14 @@ class SavedHits:
         return question in self._hits
 
     def describe(self) -> dict[str, Any]:
-        """What decides the hits: the index that was searched, and this very file."""
+        """Return what decides the hits: the index that was searched, and this very file."""
         about = {name: self.about[name] for name in ("index", "passages")}
         return about | {"hits": sha256(self.path)}
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
     ) -> list[list[Hit]]:
-        """The first k hits of each question; `method`, if given, must be the one that they were found with."""
+        """Return the first k hits of each question; `method`, if given, must be the one that they were found with."""
         own = self.about["method"]
         if method not in (None, own):
             raise BadInput(
@@ -395,7 +402,7 @@ class SavedHits:
         return hits
 
     def passage(self, passage_id: str) -> Passage:
-        """A passage by its id."""
+        """Return a passage by its id."""
         if passage_id not in self._passages:
             raise BadInput(
                 f"No passage has the id '{passage_id}' in '{self.path}'. Use the index itself."
@@ -518,7 +525,7 @@ def _ids_and_scores(hits: Sequence[Any]) -> list[tuple[str, float]]:
 
 
 def _record(passage: Passage) -> dict[str, Any]:
-    """The passage as JSON. Fields that hold their default are left out."""
+    """Return the passage as JSON. Fields that hold their default are left out."""
     record = {}
     for field in fields(Passage):
         value = getattr(passage, field.name)

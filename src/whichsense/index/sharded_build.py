@@ -151,7 +151,7 @@ def names_path(folder: Path, part: int) -> Path:
 
 
 def read_spill(folder: Path, part: int, shard: int) -> Iterator[Spilled]:
-    """The passages of a part that go to a shard, in the corpus's order."""
+    """Yield the passages of a part that go to a shard, in the corpus's order."""
     with zstandard.open(spill_path(folder, part, shard), "rb") as file:
         reader = io.BufferedReader(file, 2**20)
         while header := reader.read(_HEADER.size):
@@ -162,7 +162,7 @@ def read_spill(folder: Path, part: int, shard: int) -> Iterator[Spilled]:
 
 
 def read_names(folder: Path, part: int) -> Iterator[Redirect | Sense]:
-    """The redirects and senses of a part."""
+    """Yield the redirects and senses of a part."""
     with zstandard.open(names_path(folder, part), "rb") as file:
         for line in io.BufferedReader(file):
             fields = json.loads(line)
@@ -347,7 +347,7 @@ def _staged_job(staging: Path) -> Any:
 
 
 def _known(folder: Path, base: Manifest | None) -> NDArray[np.uint64]:
-    """The fingerprints of all passages that are there already."""
+    """Return the fingerprints of all passages that are there already."""
     known = [np.empty(0, np.uint64)]
     for root in base.roots(folder) if base else ():
         known.append(load_fingerprints(root).to_array())

@@ -114,11 +114,11 @@ class Shard:
         return self.texts.lengths
 
     def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """How many passages have each term."""
+        """Return how many passages have each term."""
         return self.texts.lexical.document_frequencies(terms)
 
     def search(self, query: Query) -> Answer:
-        """What may be among the best k of all shards, by words and by meaning."""
+        """Return what may be among the best k of all shards, by words and by meaning."""
         by_both = query.weights is not None and query.vector is not None
         if by_both and self.vectors and self.vectors.count >= _TWO_THREADS:
             # Both engines let go of the interpreter, so that two cores work.
@@ -152,7 +152,7 @@ class Shard:
     def read(
         self, rows: Sequence[int], vector: NDArray[np.float32] | None = None
     ) -> tuple[list[bytes], NDArray[np.float32] | None]:
-        """The stored passages of these rows, and their cosines with a vector."""
+        """Return the stored passages of these rows, and their cosines with a vector."""
         stored = self.texts.passages.stored(rows)
         if vector is None or self.vectors is None:
             return stored, None
@@ -161,11 +161,11 @@ class Shard:
     def named(
         self, ids: Iterable[str], sources: Iterable[str] = ()
     ) -> list[tuple[int, Passage]]:
-        """Passages with one of these document or passage ids, or sources, by key."""
+        """Return passages with one of these document or passage ids, or sources, by key."""
         return self._by_key(self.texts.named(ids, sources))
 
     def every(self) -> list[tuple[int, Passage]]:
-        """All passages, by key."""
+        """Return all passages, by key."""
         return self._by_key(self.texts.every())
 
     def _by_key(self, passages: Mapping[int, Passage]) -> list[tuple[int, Passage]]:
@@ -173,14 +173,14 @@ class Shard:
         return list(zip(keys.tolist(), passages.values(), strict=True))
 
     def keys(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The keys of these rows."""
+        """Return the keys of these rows."""
         return rows if self._keys is None else self._keys[rows]
 
 
 def _first_rows(
     by_words: ByWords | None, by_meaning: ByMeaning | None, count: int
 ) -> list[int]:
-    """The rows of the best by words and of the nearest, as many of each."""
+    """Return the rows of the best by words and of the nearest, as many of each."""
     rows: set[int] = set()
     if by_words is not None:
         rows.update(by_words.rows[:count].tolist())
@@ -284,7 +284,7 @@ class Ranker(Protocol):
         """BM25's best k, the first of them scored again."""
 
     def by_meaning(self, vector: Vector, k: int) -> Ranked:
-        """The k passages whose vectors are nearest."""
+        """Return the k passages whose vectors are nearest."""
 
     def by_both(
         self, text: str, vector: Vector, k: int, depth: int, weight: float
@@ -308,10 +308,10 @@ class Shards(Protocol):
     def ask(
         self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
     ) -> dict[int, Any]:
-        """The answers of some shards, by number. One that does not answer is left out."""
+        """Return the answers of some shards, by number. One that does not answer is left out."""
 
     def ranker(self, passages: Sequence[int]) -> Ranker:
-        """What ranks the passages of these shards; `passages` are those of each."""
+        """Return what ranks the passages of these shards; `passages` are those of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +390,7 @@ class MergingRanker:
         return Ranked(ranked, together[order].tolist(), coverage)
 
     def _question(self, text: str) -> tuple[Question, set[int]]:
-        """The question, weighed, and the shards whose terms could not be counted."""
+        """Return the question, weighed, and the shards whose terms could not be counted."""
         words = question_words(text)
         having, uncounted = self._shards.frequencies(asked_terms(words))
         return Question.of(words, having, self._shards.lengths), uncounted
@@ -409,7 +409,7 @@ class MergingRanker:
     def _read(
         self, found: Found, vector: Vector | None, answers: Mapping[int, Answer]
     ) -> _Read:
-        """The passages, as stored, and their cosines: from the answers, or asked for now."""
+        """Return the passages, as stored, and their cosines: from the answers, or asked for now."""
         # (shard, row) → stored passage, cosine
         read: dict[tuple[int, int], tuple[bytes, float]] = {}
         for number, answer in answers.items():
@@ -435,7 +435,7 @@ class MergingRanker:
     def _coverage(
         self, answers: Mapping[int, Any], incomplete: Collection[int]
     ) -> float:
-        """The share of the passages that counted in full: searched and read, and their terms counted."""
+        """Return the share of the passages that counted in full: searched and read, and their terms counted."""
         if len(answers) == len(self._passages) and not incomplete:
             return 1.0
         searched = 0
@@ -446,7 +446,7 @@ class MergingRanker:
 
 
 def likely_most(k: int, share: float) -> int:
-    """How many of the best k are in a shard that has this share of the passages, in nearly all cases.
+    """Return how many of the best k are in a shard that has this share of the passages, in nearly all cases.
 
     Three standard deviations above the mean of a binomial distribution.
 
@@ -512,7 +512,7 @@ class LocalShards:
 def ask_all(
     shards: Shards, verb: str, arguments: Mapping[int, tuple[Any, ...]]
 ) -> dict[int, Any]:
-    """What these shards answer, all of them: half of a document is worse than none."""
+    """Return what these shards answer, all of them: half of a document is worse than none."""
     answers = shards.ask(verb, arguments)
     if len(answers) < len(arguments):
         raise ClusterFault(
@@ -530,12 +530,12 @@ class Hits(list[Hit]):
 
 
 def coverage_of(hits: Sequence[Hit]) -> float:
-    """The share of the index's passages that was searched for these hits."""
+    """Return the share of the index's passages that was searched for these hits."""
     return hits.coverage if isinstance(hits, Hits) else 1.0
 
 
 def missing_note(hits: Sequence[Hit]) -> str:
-    """What a person should know of hits for which not all was searched; empty where all was.
+    """Return what a person should know of hits for which not all was searched; empty where all was.
 
     >>> missing_note(Hits([], coverage=0.875))
     'Only 87.5% of the passages could be searched: a shard does not answer. Ask again in a moment.'
@@ -549,28 +549,8 @@ def missing_note(hits: Sequence[Hit]) -> str:
     )
 
 
-class Gatherer:
-    """The hits of an index, best first. `passages` are those of each shard."""
-
-    def __init__(self, shards: Shards, passages: Sequence[int]) -> None:
-        self._ranker = shards.ranker(passages)
-
-    def by_words(self, text: str, k: int) -> Hits:
-        """BM25's best k, the first of them scored again."""
-        return _hits(self._ranker.by_words(text, k))
-
-    def by_meaning(self, vector: Vector, k: int) -> Hits:
-        """The k passages whose vectors are nearest."""
-        return _hits(self._ranker.by_meaning(vector, k))
-
-    def by_both(
-        self, text: str, vector: Vector, k: int, depth: int, weight: float
-    ) -> Hits:
-        """The hits of either search, scored by their words and by their meaning together; a cosine counts `weight`."""
-        return _hits(self._ranker.by_both(text, vector, k, depth, weight))
-
-
-def _hits(ranked: Ranked) -> Hits:
+def hits_of(ranked: Ranked) -> Hits:
+    """Unpack the passages that a ranker found."""
     hits = []
     for stored, score in zip(ranked.stored, ranked.scores, strict=True):
         hits.append(Hit(unpack(stored), score))
@@ -611,19 +591,19 @@ class Spread:
         return cls(count, by, executor, remote=True)
 
     def shard_of(self, fingerprint: int, source: str) -> int:
-        """The number of a passage's shard."""
+        """Return the number of a passage's shard."""
         if self.by == "hash":
             return fingerprint % self.count
         return name_key(source) % self.count
 
 
 def new_build() -> str:
-    """The id of a generation, which all its shards have."""
+    """Return the id of a generation, which all its shards have."""
     return secrets.token_hex(8)
 
 
 def without(sharding: Sharding, deleted: Sequence[int]) -> Sharding:
-    """The next generation of the shards, with as many passages deleted from each."""
+    """Return the next generation of the shards, with as many passages deleted from each."""
     passages = []
     for before, gone in zip(sharding.passages, deleted, strict=True):
         passages.append(before - gone)

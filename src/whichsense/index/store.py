@@ -71,7 +71,7 @@ _set_id, _set_title, _set_text, _set_source, _set_section, _set_start, _set_end 
 
 
 def unpack(stored: bytes) -> Passage:
-    """The passage that `pack` packed."""
+    """Return the passage that `pack` packed."""
     name, title, source, section, start, _, text = stored.decode().split("\n", TEXT)
     first = int(start)
     passage = Passage.__new__(Passage)
@@ -86,12 +86,12 @@ def unpack(stored: bytes) -> Passage:
 
 
 def name_key(name: str) -> int:
-    """The checksum by which a name is looked up. 32 bits are enough: hits are compared with the name itself."""
+    """Return the checksum by which a name is looked up. 32 bits are enough: hits are compared with the name itself."""
     return crc32(name.encode("utf-8", "replace"))
 
 
 def block_counts(ends: Path) -> NDArray[np.integer[Any]]:
-    """The passages up to the end of each block of a segment."""
+    """Return the passages up to the end of each block of a segment."""
     counts = ends.with_suffix(".counts")
     if counts.exists():
         return np.fromfile(counts, dtype=COUNT)
@@ -144,7 +144,7 @@ class _Segment:
         return len(self._ends) if self._counts is None else int(self._counts[-1])
 
     def problem(self) -> str | None:
-        """What does not fit together in the files of this segment."""
+        """Return what does not fit together in the files of this segment."""
         ends = np.asarray(self._ends, dtype=np.int64)
         counts = block_counts(self._ends_path).astype(np.int64)
         stem = self.path.stem
@@ -179,7 +179,7 @@ class _Segment:
         return passages
 
     def _blocks_of(self, own: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The blocks of some passages, by their numbers in the segment, and their places there."""
+        """Return the blocks of some passages, by their numbers in the segment, and their places there."""
         if self._counts is None:
             return own, np.zeros_like(own)
         # Of one type: searchsorted would copy the counts otherwise.
@@ -214,7 +214,7 @@ class Passages:
         return last.first + len(last)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the segments."""
+        """Yield what is wrong with the segments."""
         for segment in self._segments:
             problem = segment.problem()
             if problem:
@@ -233,7 +233,7 @@ class Passages:
             ) from None
 
     def stored(self, rows: Sequence[int]) -> list[bytes]:
-        """The stored form of these passages."""
+        """Return the stored form of these passages."""
         try:
             wanted = np.asarray(rows, dtype=np.int64)
             segment_of = np.searchsorted(self._firsts, wanted, side="right") - 1
@@ -358,7 +358,7 @@ class PassagesWriter:
         self._batch, self._batch_counts, self._batch_keys = [], [], []
 
     def _make_compressor(self) -> zstandard.ZstdCompressor:
-        """A compressor with a dictionary of the first blocks, where there are enough to learn one from."""
+        """Return a compressor with a dictionary of the first blocks, where there are enough to learn one from."""
         options: dict[str, Any] = {
             "level": _LEVEL,
             "write_checksum": False,
@@ -451,7 +451,7 @@ CREATE TABLE IF NOT EXISTS sense (key TEXT, title TEXT, gloss TEXT, name TEXT, P
 
 
 def _key(name: str) -> str:
-    """A name as it is looked up: without case, with single spaces for underscores and white space."""
+    """Return a name as it is looked up: without case, with single spaces for underscores and white space."""
     spaced = whole_characters(name).replace("_", " ")
     return " ".join(spaced.casefold().split())
 
@@ -507,14 +507,14 @@ class Names:
         self._database.close()
 
     def redirect(self, name: str) -> str | None:
-        """Where a name is redirected to, if it is."""
+        """Return where a name is redirected to, if it is."""
         rows = self._rows("SELECT target FROM redirect WHERE key = ?", name)
         for (target,) in rows:
             return target
         return None
 
     def senses(self, name: str) -> list[Sense]:
-        """What a name may mean, as its disambiguation page lists it; redirects are followed once."""
+        """Return what a name may mean, as its disambiguation page lists it; redirects are followed once."""
         query = "SELECT name, title, gloss FROM sense WHERE key = ? ORDER BY title"
         rows = list(self._rows(query, name))
         if not rows and (target := self.redirect(name)):
@@ -522,7 +522,7 @@ class Names:
         return [Sense(*row) for row in rows]
 
     def problem(self) -> str | None:
-        """What SQLite finds wrong with the file."""
+        """Return what SQLite finds wrong with the file."""
         try:
             (verdict,) = self._database.execute("PRAGMA quick_check").fetchone()
         except sqlite3.DatabaseError as error:

@@ -157,7 +157,7 @@ def _delete_passages(content: Path, deleted: Mapping[int, Passage]) -> None:
 
 
 def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and last of each run of consecutive rows."""
+    """Yield the first and last of each run of consecutive rows."""
     first = 0
     for place, row in enumerate(rows):
         if place + 1 == len(rows) or rows[place + 1] != row + 1:
@@ -259,7 +259,7 @@ class Health:
         return not self.problems
 
     def summary(self) -> str:
-        """Some lines for a person."""
+        """Return some lines for a person."""
         lines = []
         if self.manifest:
             generation = f"generation {self.manifest.generation}"

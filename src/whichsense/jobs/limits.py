@@ -67,7 +67,7 @@ def within(limits: Limits) -> Iterator[None]:
 
 
 def current_limits() -> Limits:
-    """The limits of what runs now; hand them to threads of your own, which have none."""
+    """Return the limits of what runs now; hand them to threads of your own, which have none."""
     return _current.get()
 
 

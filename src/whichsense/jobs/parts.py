@@ -264,7 +264,7 @@ def _parsed(body: bytes) -> Any:
 def closable(
     results: Iterator[tuple[Item, Result]],
 ) -> Generator[tuple[Item, Result], None, None]:
-    """An executor's results as a generator, which can be closed, whatever kind of iterator it gives."""
+    """Yield an executor's results as a generator, which can be closed, whatever kind of iterator it gives."""
     yield from results
 
 
@@ -317,7 +317,7 @@ class Lines:
             _append(self._file, fingerprint)
 
     def _parsed(self, line: bytes, number: int) -> Record:
-        """The first line, which is the fingerprint, or a record."""
+        """Return the first line, which is the fingerprint, or a record."""
         with suppress(ValueError, RecursionError):
             record = json.loads(line)
             if isinstance(record, dict) and (

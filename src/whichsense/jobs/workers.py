@@ -61,7 +61,7 @@ class Worker:
         self._closed = False
 
     def ask(self, item: Any, seconds: float | None) -> Any:
-        """The function's result for one item. Raises what the function raises, or WorkerLost."""
+        """Return the function's result for one item. Raises what the function raises, or WorkerLost."""
         connection = self._connect()
         reply = None
         if connection is not None:
@@ -180,7 +180,7 @@ def _watch(parent: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error as it can be pickled. One that cannot becomes a RuntimeError with its traceback."""
+    """Return the error as it can be pickled. One that cannot becomes a RuntimeError with its traceback."""
     text = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))
@@ -222,13 +222,13 @@ class Executor(Protocol):
 def run_here(
     work: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[tuple[Item, Result]]:
-    """The executor that runs in this process, one item after another."""
+    """Apply the function in this process, one item after another."""
     for item in items:
         yield item, work(item)
 
 
 def run_forked(processes: int) -> Executor:
-    """An executor of forked workers; it runs in this process where fewer than two can work."""
+    """Return an executor of forked workers; it runs in this process where fewer than two can work."""
 
     def execute(
         work: Callable[[Item], Result], items: Sequence[Item]
@@ -266,7 +266,7 @@ def spread_over(executor: Executor) -> Iterator[None]:
 
 
 def run_spread(processes: int) -> Executor:
-    """The executor of `spread_over`, or else forked workers. What the work needs travels, or is `LoadedOnce`."""
+    """Return the executor of `spread_over`, or else forked workers. What the work needs travels, or is `LoadedOnce`."""
     return _elsewhere.get() or run_forked(processes)
 
 
@@ -359,7 +359,7 @@ class Workers(Generic[Item, Result]):
             yield waiting.popleft().result()
 
     def as_completed(self, items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
-        """Each item with its result, as they are completed."""
+        """Yield each item with its result, as they are completed."""
         pending: dict[Future[Result], Item] = {}
         for item in items:
             pending[self.submit(item)] = item

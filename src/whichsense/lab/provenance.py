@@ -22,9 +22,7 @@ def provenance(
     program = sys.argv[0]
     if program.endswith("whichsense"):
         program = "whichsense"
-    checksums = {}
-    for path in data:
-        checksums[Path(path).name] = sha256(path)
+    checksums = {Path(path).name: sha256(path) for path in data}
     return {
         "command": " ".join([program, *sys.argv[1:]]),
         "version": __version__,

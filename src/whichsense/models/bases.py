@@ -9,7 +9,7 @@ from whichsense.errors import BadInput, require
 
 
 def load_tokenizer(base: str | Path) -> Any:
-    """A fast tokenizer: only these give the offsets of tokens."""
+    """Return a fast tokenizer: only these give the offsets of tokens."""
     transformers = require("transformers", "train")
     with _LoadErrors(base, "tokenizer"):
         return transformers.AutoTokenizer.from_pretrained(**_place(base), use_fast=True)
@@ -29,19 +29,19 @@ def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
 
 
 def load_config(base: str | Path) -> Any:
-    """The configuration of a model: its kind and its sizes."""
+    """Return the configuration of a model: its kind and its sizes."""
     transformers = require("transformers", "train")
     with _LoadErrors(base, "config"):
         return transformers.AutoConfig.from_pretrained(**_place(base))
 
 
 def _is_gguf(base: str | Path) -> bool:
-    """Whether a base is a file of llama.cpp."""
+    """Tell whether a base is a file of llama.cpp."""
     return Path(base).suffix.lower() == ".gguf"
 
 
 def _place(base: str | Path) -> dict[str, str]:
-    """The arguments by which transformers finds a base."""
+    """Return the arguments by which transformers finds a base."""
     if not _is_gguf(base):
         return {"pretrained_model_name_or_path": str(base)}
     require("gguf", "gguf")
@@ -52,7 +52,7 @@ def _place(base: str | Path) -> dict[str, str]:
 
 
 def _dense(model: Any) -> Any:
-    """A copy of a .gguf file's model as a plain one: transformers cannot save a model marked as quantized."""
+    """Return a copy of a .gguf file's model as a plain one: transformers cannot save a model marked as quantized."""
     torch = require("torch", "train")
     config = model.config
     if hasattr(config, "quantization_config"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import platform
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.errors import BadInput, WhichsenseError, did_you_mean, require
-from whichsense.files import write_atomically
+from whichsense.files import cache_folder, write_atomically
 from whichsense.models.onnx_graph import EXTRA, Graph
 from whichsense.models.static import WEIGHTS, Static
 from whichsense.protocols import Encoder
@@ -44,7 +43,7 @@ class BertShape:
 
 
 def read_shape(folder: Path) -> BertShape:
-    """The shape of the BERT in `folder`. Reject other architectures."""
+    """Return the shape of the BERT in `folder`. Reject other architectures."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -69,7 +68,7 @@ def read_shape(folder: Path) -> BertShape:
 
 
 def _read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
-    """The weights as float32, by their names in BERT."""
+    """Return the weights as float32, by their names in BERT."""
     path = folder / "model.safetensors"
     if not path.is_file():
         raise BadInput(
@@ -92,7 +91,7 @@ class _BertGraph(Graph):
         self.int8 = int8
 
     def matrix(self, *names: str) -> list[str]:
-        """The weights of linear layers side by side, in int8 mode with one scale a column."""
+        """Return the weights of linear layers side by side, in int8 mode with one scale a column."""
         joined = self.joined(*names)
         name = "+".join(names)
         if not self.int8:
@@ -117,7 +116,7 @@ def _quantize(
 def _build(
     shape: BertShape, weights: dict[str, NDArray[np.float32]], *, int8: bool
 ) -> bytes:
-    """The ONNX model: token ids and mask (batch × length, int64) → unit vectors (batch × hidden, float32)."""
+    """Return the ONNX model: token ids and mask (batch × length, int64) → unit vectors (batch × hidden, float32)."""
     graph = _BertGraph(weights, int8=int8)
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.INT32)
     hidden = _embeddings(graph, shape)
@@ -198,7 +197,7 @@ def _add_and_norm(
 
 
 def _pool(graph: _BertGraph, hidden: str) -> str:
-    """The normalized mean over a text's tokens. The sum serves as well: its norm is divided out."""
+    """Return the normalized mean over a text's tokens. The sum serves as well: its norm is divided out."""
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.FLOAT)
     column = graph.one("Unsqueeze", mask, graph.numbers(2))
     masked = graph.one("Mul", hidden, column)
@@ -207,7 +206,7 @@ def _pool(graph: _BertGraph, hidden: str) -> str:
 
 
 def serialize(folder: Path, *, int8: bool = True) -> bytes:
-    """The BERT in `folder` as the bytes of an ONNX file, with matrices and word vectors in int8 by default."""
+    """Return the BERT in `folder` as the bytes of an ONNX file, with matrices and word vectors in int8 by default."""
     return _build(read_shape(folder), _read_weights(folder), int8=int8)
 
 
@@ -245,7 +244,7 @@ class MiniLM:
         return read_shape(self._folder).hidden
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The first line of a text is its title. This model reads it as a sentence."""
+        """Encode passages. The first line of a text is its title, which this model reads as a sentence."""
         sentences = [text.replace("\n", ". ", 1) for text in texts]
         return self._encode(sentences)
 
@@ -299,7 +298,7 @@ class MiniLM:
 
 
 def find(source: str) -> Path:
-    """The folder that holds a model's weights: the installed package, a folder, or the hub's cache."""
+    """Return the folder that holds a model's weights: the installed package, a folder, or the hub's cache."""
     if source == NAME:
         spec = importlib.util.find_spec(PACKAGE)
         if spec is None or spec.origin is None:
@@ -341,17 +340,11 @@ def _cached_graph(folder: Path, *, int8: bool) -> Path:
             of_file = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
         digest.update(of_file.digest())
     kind = "int8" if int8 else "float"
-    path = cache() / f"bert-{digest.hexdigest()}-{kind}-{_VERSION}.onnx"
+    path = cache_folder() / f"bert-{digest.hexdigest()}-{kind}-{_VERSION}.onnx"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, serialize(folder, int8=int8))
     return path
-
-
-def cache() -> Path:
-    """The user's cache: $XDG_CACHE_HOME/whichsense, or ~/.cache/whichsense."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "whichsense"
 
 
 # Encoders by name, as in an index's manifest and on the command line.
@@ -393,7 +386,7 @@ def load_encoder(name: str) -> Encoder:
 
 
 def estimate(encoder: Encoder, texts: Sequence[str], seconds: float = 3.0) -> float:
-    """Passages a second, measured by encoding some of `texts` for about `seconds`. Loading is not counted."""
+    """Measure passages a second by encoding some of `texts` for about `seconds`. Loading is not counted."""
     if not texts:
         raise BadInput("A rate cannot be estimated without texts.")
     encoder.encode_passages(texts[:1])

@@ -62,7 +62,7 @@ class Graph:
         return self.const(name, self.array(name))
 
     def bias(self, *names: str) -> str:
-        """The biases of linear layers that stand side by side."""
+        """Return the biases of linear layers that stand side by side."""
         biases = [self.array(f"{name}.bias") for name in names]
         return self.const("+".join(names) + ".bias", np.concatenate(biases))
 
@@ -70,12 +70,12 @@ class Graph:
         return [self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias")]
 
     def joined(self, *names: str) -> NDArray[np.float32]:
-        """The weights of linear layers side by side, as MatMul takes them: inputs × outputs."""
+        """Return the weights of linear layers side by side, as MatMul takes them: inputs × outputs."""
         weights = [self.array(f"{name}.weight") for name in names]
         return np.concatenate(weights).T
 
     def numbers(self, *values: int) -> str:
-        """A constant list of integers: a shape, axes, places."""
+        """Return a constant list of integers: a shape, axes, places."""
         name = "ints" + "_".join(map(str, values))
         return self.const(name, np.array(values, dtype=np.int64))
 
@@ -107,7 +107,7 @@ class Graph:
         *,
         integers: Collection[str] = (),
     ) -> bytes:
-        """The graph as an ONNX file. Inputs and outputs are float32, except the inputs named in `integers`."""
+        """Return the graph as an ONNX file. Inputs and outputs are float32, except the inputs named in `integers`."""
         helper = self.onnx.helper
         kinds = self.onnx.TensorProto
         input_values, output_values = [], []
@@ -128,7 +128,7 @@ class Graph:
 
 
 def read_constants(path: Path) -> dict[str, NDArray[Any]]:
-    """The constants of an ONNX file by name, in the file's order."""
+    """Return the constants of an ONNX file by name, in the file's order."""
     onnx = require("onnx", EXTRA)
     # protobuf has no public base class of its decoding errors.
     try:

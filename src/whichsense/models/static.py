@@ -97,7 +97,7 @@ def to_arrays(weights: Mapping[str, Floats]) -> dict[str, NDArray[Any]]:
 
 
 def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
-    """The weights among a file's arrays; none if the file has no net."""
+    """Return the weights among a file's arrays; none if the file has no net."""
     weights = {}
     for name, array in arrays.items():
         if not name.startswith(_PREFIX) or name.endswith(_SCALE):
@@ -251,7 +251,7 @@ class Static:
         return int(self._table.codes.shape[1])
 
     def has_word(self, word: str) -> bool:
-        """Whether a lower-cased word is one token: a common word, probably no misspelt one."""
+        """Tell whether a lower-cased word is one token: a common word, probably no misspelt one."""
         return word in self._table.vocabulary
 
     def encode_passages(self, texts: Sequence[str]) -> Floats:

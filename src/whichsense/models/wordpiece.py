@@ -23,7 +23,7 @@ _IDEOGRAPHS = (
 
 
 def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
-    """The token numbers of a word without white space, as BERT's uncased tokenizer gives them.
+    """Return the token numbers of a word without white space, as BERT's uncased tokenizer gives them.
 
     >>> vocabulary = {UNKNOWN: 0, "dub": 1, "##lin": 2, "'": 3, "s": 4}
     >>> pieces("Dublin's", vocabulary)
@@ -37,7 +37,7 @@ def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
 def placed_pieces(
     word: str, vocabulary: Mapping[str, int]
 ) -> list[tuple[int, int, int]]:
-    """The same as (number, start, end), in characters of the word.
+    """Return the same as (number, start, end), in characters of the word.
 
     >>> vocabulary = {UNKNOWN: 0, "cafe": 1, "##s": 2, ",": 3}
     >>> placed_pieces("Cafe\u0301s,", vocabulary)
@@ -104,7 +104,7 @@ def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
 
 
 def _plain(character: str) -> str:
-    """A character in lower case without accents; the empty string for an accent or a control character."""
+    """Return a character in lower case without accents; the empty string for an accent or a control character."""
     if unicodedata.category(character) in _CONTROL or character == "\ufffd":
         return ""
     bare = ""

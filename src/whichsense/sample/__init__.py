@@ -30,7 +30,7 @@ _CORPORA = {"sample": PASSAGES, "handbook": HANDBOOK / "documents.jsonl"}
 
 
 def open_index(place: str | Path | None = None) -> indexes.Index:
-    """The index in a folder, or the embedded one of that name: "sample", the default, or "handbook".
+    """Return the index in a folder, or the embedded one of that name: "sample", the default, or "handbook".
 
     A folder of that name wins over the embedded index.
     """
@@ -50,7 +50,7 @@ def place_of(index: str | Path | None) -> str | Path:
 
 @cache
 def index(name: str = "sample") -> indexes.Index:
-    """An embedded corpus's index, built in a second on first use and kept in the user's cache."""
+    """Return an embedded corpus's index, built in a second on first use and kept in the user's cache."""
     corpus = _CORPORA[name]
     checksum = hashlib.sha256(corpus.read_bytes()).hexdigest()
     folder = cache_folder() / f"{name}-{FORMAT}-{checksum[:12]}"
@@ -70,7 +70,7 @@ def index(name: str = "sample") -> indexes.Index:
 
 
 def corpus_name(folder: str | Path) -> str:
-    """What a person calls the index in a folder: an embedded corpus by its own name, any other by the folder's.
+    """Return what a person calls the index in a folder: an embedded corpus by its own name, any other by the folder's.
 
     >>> corpus_name("/data/wiki"), corpus_name(cache_folder() / "handbook-2-0123456789ab")
     ('wiki', 'handbook')

@@ -14,5 +14,6 @@ corpus_routes.py  files into the index and out of it
 openai.py     the same for clients of OpenAI's API; openai_turns.py writes turns as Markdown
 mcp.py        the Model Context Protocol; mcp_tools.py has its tools, mcp_outputs.py what they take and give
 page.py       the page's static files
+backup.py     state and indexes saved and restored
 app.py        one application from these; workers, signals, sockets
 """

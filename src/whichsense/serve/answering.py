@@ -9,31 +9,18 @@ import re
 import secrets
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from fastapi import Request
-from fastapi.routing import APIRoute
-from starlette.responses import Response
 
 from whichsense import conversation as talk
 from whichsense import sample
 from whichsense.conversation import Conversation
-from whichsense.errors import BadConfig, BadInput, MissingStage, WhichsenseError
+from whichsense.errors import BadConfig, BadInput, MissingStage
 from whichsense.index import Index
-from whichsense.jobs.limits import LimitReached, Limits
-from whichsense.pipeline import Pipeline
+from whichsense.jobs.limits import LimitReached, Limits, current_limits, within
+from whichsense.pipeline import Pipeline, StageHook
 from whichsense.serve.events import Event, Shared, problem_event, stage_data
 from whichsense.serve.problems import (
     CANCELLED,
@@ -58,13 +45,22 @@ BuildPipeline = Callable[[Index], Pipeline]
 BuildSystems = Mapping[str, BuildPipeline]
 """By the name of the system; the first answers where none is named."""
 _TRIED = "Which sense?"  # asked of a generation before it is served
+_LOADING = Problem(
+    503,
+    "loading",
+    "The models are still loading.",
+    "Ask again when /readyz answers with 200.",
+    headers={"Retry-After": "2"},
+)
 _log = logging.getLogger("whichsense.serve")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One generation of the index with the systems over it. A request keeps the one that it began with."""
+    """One generation of an index with the systems over it. A request keeps the one that it began with."""
 
+    name: str
+    """Of the index, as requests name it."""
     index: Index
     systems: Mapping[str, Pipeline]
 
@@ -95,39 +91,29 @@ class Served:
 
 
 class Engine:
-    """What answers. Threads share it: a pipeline is a frozen value, and the swap is one assignment."""
+    """What answers over one index. Threads share it: a pipeline is a frozen value, and the swap is one assignment."""
 
-    def __init__(
-        self,
-        settings: ServiceSettings,
-        build: BuildPipeline | BuildSystems | None = None,
-    ) -> None:
-        self._settings = settings
-        if callable(build):
-            build = {system_name(settings.system): build}
-        self._builds = build
-        self.about: dict[str, str] = {}
-        """What the systems' files say of them, by name."""
+    def __init__(self, name: str, place: str, settings: ServiceSettings) -> None:
+        self.name = name
+        self.place = place
+        """The folder of the index, or the name of an embedded one."""
         self.fault = ""
-        """Why the newest generation of the index is not served, without paths; empty where it is."""
+        """Why the newest generation is not served, without paths; empty where it is."""
+        self._settings = settings
+        self._builds: BuildSystems = {}
         self._served: Served | None = None
         self._refreshing = threading.Lock()
 
     @property
-    def is_ready(self) -> bool:
-        return self._served is not None
-
-    @property
     def served(self) -> Served:
+        """What answers now; Refused while the models are still loading."""
         if self._served is None:
-            raise WhichsenseError(
-                "The models are still loading. Wait until /readyz says so."
-            )
+            raise Refused(_LOADING)
         return self._served
 
-    def load(self) -> None:
-        """Open the index and load the models, once, in a thread of its own."""
-        place = self._settings.index or None
+    def load(self, builds: BuildSystems) -> None:
+        """Open the index and build the systems over it, once, in a thread."""
+        place = self.place or None
         if self._settings.cluster:
             from whichsense.index.cluster import ClusterIndex
 
@@ -136,19 +122,16 @@ class Engine:
             index: Index = ClusterIndex.connected(address, folder, replicas)
         else:
             index = sample.open_index(place)
-        if self._builds is None:
-            self._builds = _default_builds(self._settings)
-            for system in (self._settings.system, *self._settings.compare):
-                self.about[system_name(system)] = load_settings(system).about
+        self._builds = builds
         self._served = self._serve(index)
 
     def _serve(self, index: Index) -> Served:
         """The systems over an index that each of them can search; raises where one cannot."""
         systems = {}
-        for name, build in (self._builds or {}).items():
+        for name, build in self._builds.items():
             systems[name] = build(index).with_threshold(self._settings.threshold)
             systems[name].retriever.retrieve([Case(_TRIED)], 1)
-        return Served(index, systems)
+        return Served(self.name, index, systems)
 
     def refresh(self) -> bool:
         """Move on to a newer generation of the index, if there is one. What is there stays where that fails, and
@@ -164,14 +147,72 @@ class Engine:
             except Exception as error:  # whatever is wrong with it, the old one answers
                 fault = _without_paths(str(error), old.folder)
                 if fault != self.fault:  # it is tried again every second
-                    _log.error("the newest index cannot be served: %s", error)
+                    _log.error(
+                        "the newest generation of '%s' cannot be served: %s",
+                        self.name,
+                        error,
+                    )
                 self.fault = fault
                 return False
             self.fault = ""
             if index is old:
                 return False
-        _log.info("generation %d of the index is served now", index.manifest.generation)
+        generation = index.manifest.generation
+        _log.info("generation %d of '%s' is served now", generation, self.name)
         return True
+
+
+class Engines:
+    """The engines of all indexes. Their systems share models."""
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        build: BuildPipeline | BuildSystems | None = None,
+    ) -> None:
+        self._settings = settings
+        if callable(build):
+            build = {system_name(settings.system): build}
+        self._builds = build
+        self.about: dict[str, str] = {}
+        """What the systems' files say of them, by name."""
+        self.by_name = {
+            name: Engine(name, place, settings)
+            for name, place in settings.places.items()
+        }
+        self.is_ready = False
+
+    def load(self) -> None:
+        """Load the models and open every index."""
+        builds = self._builds
+        if builds is None:
+            builds = _default_builds(self._settings)
+            for system in (self._settings.system, *self._settings.compare):
+                self.about[system_name(system)] = load_settings(system).about
+        for engine in self.by_name.values():
+            engine.load(builds)
+        self.is_ready = True
+
+    def refresh(self) -> None:
+        """Move every index on to its newest generation."""
+        for engine in self.by_name.values():
+            engine.refresh()
+
+    def usable(self, names: Sequence[str] = ()) -> list[Engine]:
+        """The engines of these indexes, without names all; the default comes first."""
+        engines = self.by_name.values()
+        return [engine for engine in engines if not names or engine.name in names]
+
+    def choose(self, name: str = "", names: Sequence[str] = ()) -> Engine:
+        """The engine of an index among those of these names; without a name the first of them. Refused where there is
+        none: an index that a caller may not use is one that there is not."""
+        engines = self.usable(names)
+        for engine in engines:
+            if name in ("", engine.name):
+                return engine
+        listed = ", ".join(engine.name for engine in engines) or "none"
+        fix = f'Name one that this key may use: {listed}; or leave "index" out.'
+        raise Refused(Problem(404, "index", "There is no such index here.", fix))
 
 
 def _without_paths(message: str, folder: Path) -> str:
@@ -222,35 +263,6 @@ def _default_builds(settings: ServiceSettings) -> BuildSystems:
     return builds
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedPipeline(Pipeline):
-    """A pipeline that tells one listener of every stage and keeps to one answer's limits, whoever asks it."""
-
-    limits: Limits | None = None
-    listener: Callable[[str, Case], None] = lambda stage, case: None
-
-    @classmethod
-    def of(
-        cls, pipeline: Pipeline, limits: Limits, listener: Callable[[str, Case], None]
-    ) -> WatchedPipeline:
-        stages = {one.name: getattr(pipeline, one.name) for one in fields(Pipeline)}
-        return cls(**stages, limits=limits, listener=listener)
-
-    def run(self, *arguments: Any, **options: Any) -> list[Case]:
-        # slots make a second class of this one, which super() without arguments would miss.
-        return Pipeline.run(self, *arguments, **self._watched(options))
-
-    def advance(self, *arguments: Any, **options: Any) -> Case:
-        return Pipeline.advance(self, *arguments, **self._watched(options))
-
-    def _watched(self, options: dict[str, Any]) -> dict[str, Any]:
-        return options | {"limits": self.limits, "on_stage": self._tell}
-
-    def _tell(self, stage: str, cases: Sequence[Case]) -> None:
-        for case in cases:
-            self.listener(stage, case)
-
-
 # One answer on its way: its events so far, who follows it, and how it is cancelled.
 
 
@@ -258,10 +270,11 @@ class Running:
     """Lives in the event loop. Only `limits` and `problem` are read by the thread that answers."""
 
     def __init__(
-        self, case_id: str, owner: str, seconds: float, *, streamed: bool
+        self, owner: str, index: str, seconds: float, *, streamed: bool
     ) -> None:
-        self.id = case_id
+        self.id = new_id()
         self.owner = owner
+        self.index = index
         self.streamed = streamed
         self.events: list[Event] = []
         self.future: Future[None] | None = None
@@ -269,6 +282,8 @@ class Running:
         """Why there is no answer, once it has ended without one."""
         self.publish: Callable[[str, str], None] = _too_early
         """For the thread: hand an event, its name and its JSON, to all followers."""
+        self.stages: dict[str, float] = {}
+        """Seconds by stage, so far."""
         self.alone_since = time.time()
         """When its last follower left."""
         self.followers = 0
@@ -347,9 +362,8 @@ def _too_early(name: str, data: str) -> None:
 
 # A bounded queue before the threads that answer, and every answer that is running or has just ended.
 
-OnStage = Callable[[str, Case], None]
-Work = Callable[[Running, OnStage], str]
-"""Answers in a thread, calls back after each stage, and returns the JSON of the answer."""
+Work = Callable[[Running, StageHook], str]
+"""Answers in a thread, calls the hook after each stage, and returns the JSON of the answer."""
 
 _POLL = 0.1  # seconds between looks at another worker's stream
 _WATCH = 0.5  # seconds between looks at answers that nobody follows
@@ -387,6 +401,7 @@ class Answers:
         self,
         work: Work,
         owner: str,
+        index: str,
         *,
         seconds: float | None = None,
         streamed: bool = False,
@@ -399,7 +414,9 @@ class Answers:
             self._telemetry.count_answer("refused")
             raise Refused(self._busy("queue-full", "Too many questions are waiting."))
         allowed = min(seconds or self._settings.deadline, self._settings.deadline)
-        running = Running(new_id(), owner, allowed, streamed=streamed)
+        running = Running(owner, index, allowed, streamed=streamed)
+        record = self._telemetry.record
+        record.index, record.stages = index, running.stages
         self._running[running.id] = running
         running.future = self._threads.submit(self._run, running, work, parent or {})
         self._show_length()
@@ -424,15 +441,18 @@ class Answers:
                 self._shared.add(running.id, event)
             self._loop.call_soon_threadsafe(running.add, event)
 
-        def on_stage(stage: str, case: Case) -> None:
-            self._telemetry.observe_stage(stage, case)
-            if running.streamed:
-                publish("stage", stage_data(stage, case))
+        def on_stage(stage: str, cases: Sequence[Case]) -> None:
+            for case in cases:
+                self._telemetry.observe_stage(stage, case)
+                running.stages[stage] = case.spent[stage].seconds
+                if running.streamed:
+                    publish("stage", stage_data(stage, case))
 
         running.publish = publish
         try:
             running.limits.check()
-            with self._telemetry.span("whichsense answer", parent):
+            span = self._telemetry.span("whichsense answer", parent)
+            with span, within(running.limits):
                 body = work(running, on_stage)
             publish("done", body)
             self._telemetry.count_answer("done")
@@ -559,6 +579,8 @@ class Wanted:
     explain: bool = False
     system: str = ""
     """Which of the served systems answers; empty: the first."""
+    index: str = ""
+    """Which of the served indexes is asked; empty: the caller's first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -588,19 +610,23 @@ def answer(pipeline: Pipeline, wanted: Wanted) -> Case:
     return check_cancelled(case)
 
 
-def begin(pipeline: Pipeline, question: str, conversation_id: str) -> Conversation:
+def begin(pipeline: Pipeline, question: str) -> Conversation:
     """A new conversation about a question."""
-    return _said(lambda: talk.begin(pipeline, question, identifier=conversation_id))
+    limits = current_limits()
+    return _said(
+        lambda: talk.begin(pipeline, question, identifier=new_id(), limits=limits)
+    )
 
 
 def reply(pipeline: Pipeline, conversation: Conversation, said: Reply) -> Conversation:
     """The conversation with one more turn."""
+    limits = current_limits()
     if said.explain:
         return _said(lambda: talk.explain(pipeline, conversation))
     if said.options is not None:
         chosen = said.options
-        return _said(lambda: talk.choose(pipeline, conversation, chosen))
-    return _said(lambda: talk.reply(pipeline, conversation, said.text))
+        return _said(lambda: talk.choose(pipeline, conversation, chosen, limits=limits))
+    return _said(lambda: talk.reply(pipeline, conversation, said.text, limits=limits))
 
 
 def _said(turn: Callable[[], Conversation]) -> Conversation:
@@ -620,63 +646,3 @@ def check_cancelled(case: Case) -> Case:
     if case.stopped == "cancelled":
         raise LimitReached("cancelled")
     return case
-
-
-# Searches that were answered before: the same body to the same generation of the index gets the same
-# bytes.
-
-Key = tuple[int, str, bytes]
-"""Generation, content type, body."""
-_LONGEST_BODY = 4_096
-
-
-class Recall:
-    """Responses by their request, least recently used ones forgotten first. Lives in the event loop."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
-        self._size = 0
-        self._bodies: OrderedDict[Key, bytes] = OrderedDict()
-
-    def find(self, key: Key) -> bytes | None:
-        body = self._bodies.get(key)
-        if body is not None:
-            self._bodies.move_to_end(key)
-        return body
-
-    def add(self, key: Key, body: bytes) -> None:
-        if len(key[2]) > _LONGEST_BODY or key in self._bodies:
-            return
-        self._bodies[key] = body
-        self._size += _weight(key, body)
-        while self._size > self._most and self._bodies:
-            self._size -= _weight(*self._bodies.popitem(last=False))
-
-
-def _weight(key: Key, body: bytes) -> int:
-    return len(key[2]) + len(body) + 500  # what the objects themselves take
-
-
-class RecallingRoute(APIRoute):
-    """A route that is answered from memory, where it can be, before the body is even parsed. The caller is checked."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
-
-        async def handle(request: Request) -> Response:
-            service = request.app.state.service
-            if not service.engine.is_ready:
-                return await answer(request)
-            generation = service.served.index.manifest.generation
-            kind = request.headers.get("content-type", "")
-            key = (generation, kind, await request.body())
-            known = service.recall.find(key)
-            if known is not None:
-                await service.access.check(request, "ask")
-                return Response(known, media_type="application/json")
-            response = await answer(request)
-            if response.status_code == 200:
-                service.recall.add(key, bytes(response.body))
-            return response
-
-        return handle

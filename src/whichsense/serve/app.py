@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import multiprocessing
 import os
 import shutil
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from socket import socket as Socket
 from types import FrameType
 from typing import Any
 
@@ -25,14 +27,17 @@ from uvicorn.supervisors import Multiprocess
 
 from whichsense import __version__
 from whichsense.errors import BadConfig
-from whichsense.serve import corpus_routes, mcp, openai, page, problems, routes
+from whichsense.serve import corpus_routes, events, mcp, openai, page, problems, routes
 from whichsense.serve.answering import BuildPipeline, BuildSystems
+from whichsense.serve.events import Shared
 from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.problems import Problem
 from whichsense.serve.schemas import describe
 from whichsense.serve.service import Service, running_service
 from whichsense.serve.settings import KeyFile, ServiceSettings
-from whichsense.serve.telemetry import Telemetry
+from whichsense.serve.telemetry import RESTARTS, Telemetry, begin_log
+
+_log = logging.getLogger("whichsense.serve")
 
 # One application: the service, its routes and what guards them.
 
@@ -63,8 +68,6 @@ def create_app(
     )
     problems.install(app)
     describe(app)
-    # The first that match are found soonest.
-    app.include_router(routes.recalled)
     for router in (
         routes.status_router,
         routes.ask_router,
@@ -111,6 +114,8 @@ def _told_of_stop(service: Service, endpoint: mcp.Endpoint) -> Iterator[None]:
 
     def begin_to_stop(number: int) -> None:
         if not stopping:
+            if service.settings.workers == 1:
+                _log.warning(_STOPPING, service.settings.grace)
             stopping.append(asyncio.create_task(stop(number)))
         elif number == signal.SIGINT:
             _pass_on(number, before[number])
@@ -222,6 +227,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 # Serve: a socket, workers, signals.
 
+_STOPPING = "stopping: whoever comes now is refused, what runs gets %.0f s"
 _CONNECTIONS = 4096  # in one worker; more are refused at once
 _SILENCE = 60  # seconds after which a worker that says nothing is replaced; a busy machine starts one in more than 15
 
@@ -236,6 +242,7 @@ def serve(
     check_address(settings)
     folder = Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
     settings = replace(settings, shared=folder)
+    begin_log(settings)
     if settings.workers > 1:
         counters = folder / "counters"
         counters.mkdir()
@@ -257,13 +264,15 @@ def serve(
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=int(settings.grace) + 5,
         timeout_worker_healthcheck=_SILENCE,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
     )
     try:
         socket = config.bind_socket()
         say(_greeting(settings, socket.getsockname()[1]))
         with contextlib.suppress(KeyboardInterrupt, _Terminated), _terminated():
             if settings.workers > 1:
-                Multiprocess(config, [socket]).run()
+                _Workers(config, [socket], settings).run()
             else:
                 uvicorn.Server(config).run([socket])
         if settings.workers == 1:
@@ -276,15 +285,48 @@ def _make_in_worker(
     settings: ServiceSettings, build: BuildPipeline | BuildSystems | None
 ) -> FastAPI:
     """Make the application of a worker, which stops when the process that started it has ended, by whatever means."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin_log(settings)
+    threading.Thread(target=_end_with_parent, args=(settings,), daemon=True).start()
     return create_app(settings, build)
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(settings: ServiceSettings) -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
+    if parent is None or settings.shared is None:
+        return
+    parent.join()
+    with contextlib.suppress(OSError):  # one of the workers tells of it
+        (settings.shared / "orphaned").mkdir()
+        _log.warning("process %d, which held the workers, has ended", parent.pid)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Workers(Multiprocess):
+    """The worker processes. One that dies is told of, counted and replaced."""
+
+    def __init__(
+        self, config: uvicorn.Config, sockets: list[Socket], settings: ServiceSettings
+    ) -> None:
+        super().__init__(config, sockets)
+        self._grace = settings.grace
+        self._shared = Shared((settings.shared or Path()) / events.FILE)
+
+    def keep_subprocess_alive(self) -> None:
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=False):
+            if old is not new:
+                _log.error(
+                    "worker %d has ended (%s); %d takes its place",
+                    old.pid,
+                    old.exitcode,
+                    new.pid,
+                )
+                self._shared.count(RESTARTS)
+
+    def terminate_all(self) -> None:
+        _log.warning(_STOPPING, self._grace)
+        super().terminate_all()
 
 
 class _Terminated(Exception):

@@ -21,22 +21,24 @@ from whichsense.corpus import Corpus, Report
 from whichsense.errors import BadInput, IndexBusy, MissingExtra
 from whichsense.index import Index
 from whichsense.index.growth import Cutting, cut_record
-from whichsense.jobs.limits import Progress, check_limits, within
-from whichsense.serve.answering import OnStage, Running, new_id
+from whichsense.jobs.limits import Progress, check_limits
+from whichsense.pipeline import StageHook
+from whichsense.serve.answering import Engine, Running, new_id
 from whichsense.serve.events import dump
 from whichsense.serve.guard import TOO_LARGE
-from whichsense.serve.problems import Problem, Refused, not_found
+from whichsense.serve.problems import Problem, Refused, busy, not_found
 from whichsense.serve.routes import Asks, as_json, service_of, wants_events
 from whichsense.serve.schemas import (
     STREAM,
-    AddedModel,
     CorpusModel,
+    IndexQuery,
     SourceList,
     SourceModel,
     UploadModel,
     problems,
 )
 from whichsense.serve.service import Caller, Service, requires
+from whichsense.serve.settings import is_embedded
 from whichsense.types import Document
 
 # /v1/corpus/uploads: a file in pieces. What has arrived stays: after a break, the rest is sent.
@@ -59,6 +61,7 @@ _SCOPE = Problem(
     "This key lacks the scope 'write'.",
     "Use a key made with: whichsense keys add NAME --scope ask --scope write",
 )
+_PIECE = 2**20  # bytes that are written, and counted, at once
 _NO_ROOM = Problem(
     503,
     "disk-full",
@@ -67,20 +70,23 @@ _NO_ROOM = Problem(
 )
 
 
-def writable(service: Service, caller: Caller) -> str:
-    """The folder of the index, if it can be written to and this caller may; Refused where not."""
-    if service.settings.is_embedded:
+def _writable(service: Service, caller: Caller, index: str) -> Engine:
+    """The engine of an index that can be written to, by this caller; Refused where it cannot."""
+    engine = service.engine(caller, index)
+    if is_embedded(engine.place):
         raise Refused(_EMBEDDED)
     if "write" not in caller.scopes:
         raise Refused(_SCOPE)
-    return service.settings.index
+    return engine
 
 
 @uploads_router.get("/{key}", response_model=UploadModel, responses=problems(409, 422))
-async def received(key: UploadKey, request: Request, caller: Writes) -> Response:
+async def received(
+    key: UploadKey, request: Request, caller: Writes, index: IndexQuery = ""
+) -> Response:
     """How many bytes of an upload have arrived: where to go on."""
     service = service_of(request)
-    writable(service, caller)
+    _writable(service, caller, index)
     size = await service.briefly(lambda: service.uploads.received(caller.id, key))
     return as_json(dump({"received": size}))
 
@@ -103,20 +109,25 @@ async def append(
     upload_offset: Annotated[
         int, Header(ge=0, le=2**40, description="Where in the file this piece begins.")
     ],
+    index: IndexQuery = "",
 ) -> Response:
     """Send a piece of a file. It may overlap what has arrived, and may not leave a gap.
 
     When all of it is there, `PUT /v1/corpus/sources/{name}?upload={key}` adds it to the index.
     """
     service = service_of(request)
-    writable(service, caller)
+    _writable(service, caller, index)
     part = service.uploads.part(caller.id, key)
-    await receive(request, service, part, upload_offset)
+    await _receive(request, service, caller, part, upload_offset)
     return as_json(dump({"received": service.uploads.received(caller.id, key)}))
 
 
-async def receive(
-    request: Request, service: Service, path: FilePath, offset: int | None = None
+async def _receive(
+    request: Request,
+    service: Service,
+    caller: Caller,
+    path: FilePath,
+    offset: int | None = None,
 ) -> None:
     """Write a body into a file from an offset on; without one, it is the file, which is there only when it is whole."""
     try:
@@ -125,7 +136,7 @@ async def receive(
             beside = path.with_name(f".{new_id()}")
             try:
                 with open(beside, "wb") as file:
-                    await _copy(request, file, service.settings.upload_bytes)
+                    await _copy(request, file, service, caller)
                 os.replace(beside, path)
             finally:
                 beside.unlink(missing_ok=True)
@@ -135,16 +146,35 @@ async def receive(
                 raise Refused(_gap(file.tell()))
         with open(path, "r+b") as file:
             file.seek(offset)
-            await _copy(request, file, service.settings.upload_bytes)
+            await _copy(request, file, service, caller)
     except OSError:
         raise Refused(_NO_ROOM) from None
 
 
-async def _copy(request: Request, file: BinaryIO, most: int) -> None:
-    async for chunk in request.stream():
-        if file.tell() + len(chunk) > most:
+async def _copy(
+    request: Request, file: BinaryIO, service: Service, caller: Caller
+) -> None:
+    """Write a body as it comes, as long as there is room for it, in the caller's quota too."""
+    pieces: list[bytes] = []
+
+    async def write() -> None:
+        body = b"".join(pieces)
+        pieces.clear()
+        if file.tell() + len(body) > service.settings.upload_bytes:
             raise Refused(TOO_LARGE)
-        await asyncio.to_thread(file.write, chunk)
+        if caller.quota is not None:
+            spent = caller.id, len(body), caller.quota
+            wait = await asyncio.to_thread(service.quotas.spend, *spent)
+            if wait:
+                title = "The files of this key are more than it may send in a day."
+                raise Refused(busy("quota", title, wait))
+        await asyncio.to_thread(file.write, body)
+
+    async for chunk in request.stream():
+        pieces.append(chunk)
+        if sum(map(len, pieces)) >= _PIECE:
+            await write()
+    await write()
 
 
 def _gap(received: int) -> Problem:
@@ -371,17 +401,17 @@ _INCOMPLETE = Problem(
 
 
 @corpus_router.get("", response_model=CorpusModel, responses=problems())
-async def corpus(request: Request, caller: Asks) -> Response:
+async def corpus(request: Request, caller: Asks, index: IndexQuery = "") -> Response:
     """What is indexed: passages, when it was built, the names of its sources, and whether this caller may change it."""
     service = service_of(request)
-    manifest = service.served.index.manifest
+    manifest = service.served(caller, index).index.manifest
     names = []
     for source in manifest.sources:
         # Names alone: where the files lay is nobody else's business.
         names += [FilePath(path).name for path in source.get("paths", ())]
     fix = ""
     try:
-        writable(service, caller)
+        _writable(service, caller, index)
     except Refused as refused:
         fix = refused.problem.fix
     table = {
@@ -398,11 +428,14 @@ async def corpus(request: Request, caller: Asks) -> Response:
 
 @corpus_router.get("/sources", response_model=SourceList, responses=problems(422))
 async def sources(
-    request: Request, caller: Asks, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+    request: Request,
+    caller: Asks,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    name: IndexQuery = "",
 ) -> Response:
     """What is indexed, source by source, the latest first. An index of very many passages is not gone through."""
     service = service_of(request)
-    index = service.served.index
+    index = service.served(caller, name).index
 
     def work() -> str:
         listed = list_sources(index) if len(index) <= LISTED else []
@@ -414,7 +447,7 @@ async def sources(
 
 @corpus_router.put(
     "/sources/{name}",
-    response_model=AddedModel,
+    response_model=AddedFile,
     responses={200: {"content": STREAM}, **problems(409, 410, 422)},
     openapi_extra={
         "requestBody": {
@@ -434,6 +467,7 @@ async def add(
             description="The key under which the file was sent in pieces; then there is no body.",
         ),
     ] = "",
+    index: IndexQuery = "",
 ) -> Response:
     """Add a file to the index; its name says its format. Streamed, events `progress` say how far it is.
 
@@ -441,38 +475,34 @@ async def add(
     the same request resumes.
     """
     service = service_of(request)
-    folder = writable(service, caller)
+    engine = _writable(service, caller, index)
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
         raise Refused(_NAME)
-    body = service.uploads.part(caller.id, upload or f"{name}\0whole")
+    body = service.uploads.part(caller.id, upload or f"{engine.name}\0{name}\0whole")
     if not upload:
-        await receive(request, service, body)
+        await _receive(request, service, caller, body)
     elif not service.uploads.received(caller.id, upload):
         raise Refused(_INCOMPLETE)
 
-    def work(running: Running, on_stage: OnStage) -> str:
+    def work(running: Running, on_stage: StageHook) -> str:
         def progress(done: float | None, count: int) -> None:
             running.limits.check()
             if running.streamed:
                 running.publish("progress", dump({"done": done, "passages": count}))
 
         try:
-            with (
-                within(running.limits),
-                service.uploads.turn(),
-                service.uploads.named(body, name) as path,
-            ):
-                added = add_file(folder, path, progress)
+            with service.uploads.turn(), service.uploads.named(body, name) as path:
+                added = add_file(engine.place, path, progress)
         except Refused as refused:
             if refused.problem.kind == "file":
                 body.unlink(missing_ok=True)  # another one will be sent
             raise
         body.unlink(missing_ok=True)
-        service.engine.refresh()
+        engine.refresh()
         return dump(dataclasses.asdict(added))
 
     streamed = wants_events(request)
-    running = service.writing.submit(work, caller.id, streamed=streamed)
+    running = service.writing.submit(work, caller.id, engine.name, streamed=streamed)
     if streamed:
         return await service.stream(running)
     return as_json(await service.result(running, request, service.writing))
@@ -483,19 +513,21 @@ async def add(
     response_model=SourceModel,
     responses=problems(404, 409, 422),
 )
-async def delete(name: SourceName, request: Request, caller: Writes) -> Response:
+async def delete(
+    name: SourceName, request: Request, caller: Writes, index: IndexQuery = ""
+) -> Response:
     """Delete all passages of a source."""
     service = service_of(request)
-    folder = writable(service, caller)
+    engine = _writable(service, caller, index)
 
-    def work(running: Running, on_stage: OnStage) -> str:
-        with within(running.limits), service.uploads.turn():
-            passages, deleted = delete_source(folder, name)
+    def work(running: Running, on_stage: StageHook) -> str:
+        with service.uploads.turn():
+            passages, deleted = delete_source(engine.place, name)
         if not deleted:
             raise not_found("source", "See the passages' field 'source'.")
-        service.engine.refresh()
+        engine.refresh()
         table = {"source": name, "passages": passages, "changed": -deleted}
         return dump(table)
 
-    running = service.writing.submit(work, caller.id)
+    running = service.writing.submit(work, caller.id, engine.name)
     return as_json(await service.result(running, request, service.writing))

@@ -17,7 +17,7 @@ from starlette.responses import StreamingResponse
 
 from whichsense import types
 from whichsense.serve.problems import Problem
-from whichsense.serve.state import Database
+from whichsense.serve.state import Database, View
 from whichsense.types import Case
 
 # Server-sent events: what a stage has filled in, heartbeats, the end.
@@ -122,11 +122,11 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[Event | None], answer_id: str) -> None:
+    def __init__(self, events: AsyncIterator[Event | None], location: str) -> None:
         headers = {
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no",  # nginx would hold events back
-            "Location": f"/v1/cases/{answer_id}",
+            "Location": location,
         }
         super().__init__(_encoded(events), headers=headers)
 
@@ -136,21 +136,19 @@ async def _encoded(events: AsyncIterator[Event | None]) -> AsyncIterator[bytes]:
         yield KEEPALIVE_COMMENT if event is None else event.encode()
 
 
-# What the workers of one service share while it runs: streams to rejoin, sessions, how often each key
-# has asked.
+# What the workers of one service share while it runs: streams to rejoin, how often each key has asked.
 #
 # One SQLite file in a temporary folder. Nothing in it outlives the service.
 
 FILE = "shared.sqlite"
-_SESSION = 7 * 86_400.0  # seconds after which nobody comes back to a session
 _log = logging.getLogger("whichsense.serve")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS running (
-    id TEXT PRIMARY KEY, owner TEXT, process INTEGER, followed REAL, cancelled INTEGER DEFAULT 0, at REAL
+    id TEXT PRIMARY KEY, owner TEXT, place TEXT, process INTEGER, followed REAL, cancelled INTEGER DEFAULT 0, at REAL
 );
 CREATE TABLE IF NOT EXISTS events (id TEXT, number INTEGER, name TEXT, data TEXT, PRIMARY KEY (id, number));
-CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, process INTEGER, at REAL);
 CREATE TABLE IF NOT EXISTS rates (key TEXT PRIMARY KEY, due REAL);
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER);
 """
 
 
@@ -160,12 +158,12 @@ class Shared:
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _SCHEMA, durable=False)
 
-    def begin(self, case_id: str, owner: str) -> None:
+    def begin(self, case_id: str, owner: str, index: str) -> None:
         """Announce a stream that this process works on."""
         now = time.time()
         self._write(
-            "INSERT INTO running VALUES (?, ?, ?, ?, 0, ?)",
-            (case_id, owner, os.getpid(), now, now),
+            "INSERT INTO running VALUES (?, ?, ?, ?, ?, 0, ?)",
+            (case_id, owner, index, os.getpid(), now, now),
         )
 
     def add(self, case_id: str, event: Event) -> None:
@@ -174,13 +172,12 @@ class Shared:
             (case_id, event.number, event.name, event.data),
         )
 
-    def owner(self, case_id: str) -> str | None:
-        """Whose stream this is; None where there is none."""
-        for (owner,) in self._database.rows(
-            "SELECT owner FROM running WHERE id = ?", (case_id,)
-        ):
-            return str(owner)
-        return None
+    def is_seen(self, case_id: str, view: View) -> bool:
+        """Whether there is such a stream, and the view shows it."""
+        rows = self._database.rows(
+            "SELECT owner, place FROM running WHERE id = ?", (case_id,)
+        )
+        return any(view.shows(*row) for row in rows)
 
     def events(self, case_id: str, after: int) -> list[Event]:
         """The events of a stream after a number. Whoever asks follows it, and keeps it running."""
@@ -214,21 +211,6 @@ class Shared:
                 wishes[case_id] = (bool(cancelled), float(followed))
         return wishes
 
-    def add_session(self, session_id: str) -> None:
-        """Announce a session of MCP that this process holds."""
-        self._write(
-            "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)",
-            (session_id, os.getpid(), time.time()),
-        )
-
-    def session_process(self, session_id: str) -> int | None:
-        """The process that holds a session; None where nobody does."""
-        for (process,) in self._database.rows(
-            "SELECT process FROM sessions WHERE id = ?", (session_id,)
-        ):
-            return int(process)
-        return None
-
     def forget_older(self, seconds: float) -> None:
         """Forget streams that began so long ago."""
         before = (time.time() - seconds,)
@@ -237,8 +219,6 @@ class Shared:
             before,
         )
         self._database.rows("DELETE FROM running WHERE at < ?", before)
-        long_before = (time.time() - _SESSION,)
-        self._database.rows("DELETE FROM sessions WHERE at < ?", long_before)
 
     def admit(self, key: str, rate: int, burst: int) -> float:
         """0 where a key may ask now, else the seconds until it may.
@@ -254,8 +234,25 @@ class Shared:
         )
         if admitted or admitted is None:
             return 0.0
-        (due,) = self._database.rows("SELECT due FROM rates WHERE key = ?", (key,))[0]
-        return max(0.0, float(due) - now - each * (burst - 1))
+        return self.wait(key, rate, burst)
+
+    def wait(self, key: str, rate: int, burst: int) -> float:
+        """The seconds until a key may ask; nothing is counted."""
+        rows = self._database.rows("SELECT due FROM rates WHERE key = ?", (key,))
+        ahead = max((float(due) for (due,) in rows), default=0.0) - time.time()
+        return max(0.0, ahead - 60.0 / rate * (burst - 1))
+
+    def count(self, name: str) -> None:
+        """Count something that happens to the service as a whole."""
+        self._write(
+            "INSERT INTO counts VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET count = count + 1",
+            (name,),
+        )
+
+    def counted(self, name: str) -> int:
+        """How often that has happened."""
+        rows = self._database.rows("SELECT count FROM counts WHERE name = ?", (name,))
+        return sum(count for (count,) in rows)
 
     def _write(
         self, statement: str, values: Sequence[object]

@@ -7,13 +7,14 @@ import logging
 import secrets
 import time
 
+from starlette._utils import get_route_path
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whichsense.serve.problems import INTERNAL, OPENAI_PATHS, STOPPING, Problem, Refused
 from whichsense.serve.settings import ServiceSettings, is_loopback
-from whichsense.serve.telemetry import Telemetry
+from whichsense.serve.telemetry import AccessLog, Telemetry
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -77,19 +78,23 @@ class Guard:
         self._settings = settings
         self._telemetry = telemetry
         self._local_hosts = {"localhost", *map(str.lower, settings.hosts)}
+        self._access_log = AccessLog(settings)
         self._turns = _Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "HEAD" and scope["path"] != "/mcp":
+        scope = {**scope, "root_path": self._settings.root_path}
+        path = get_route_path(scope)
+        if scope["method"] == "HEAD" and path != "/mcp":
             scope = {**scope, "method": "GET"}  # the server leaves the body out
         exchange = _Exchange(scope, receive, send, self._settings)
         begun = time.perf_counter()
+        record = self._telemetry.begin_record(exchange.request_id)
         try:
             self._check(scope, exchange)
-            if scope["path"] != "/healthz":
+            if path != "/healthz":
                 await self._turns.wait()
             await self._app(scope, exchange.receive, exchange.send)
         except Refused as refused:
@@ -101,17 +106,15 @@ class Guard:
             await exchange.refuse(INTERNAL)
         finally:
             route = scope.get("route")
-            self._telemetry.count_request(
-                scope["method"] if route else "other",
-                getattr(route, "path", "other"),
-                exchange.status,
-                time.perf_counter() - begun,
-            )
+            request = scope["method"], getattr(route, "path", "other"), exchange.status
+            seconds = time.perf_counter() - begun
+            self._telemetry.count_request(*request, seconds)
+            self._access_log.write(record, *request, seconds)
 
     def _check(self, scope: Scope, exchange: _Exchange) -> None:
         headers = exchange.headers
         is_stopping = scope["app"].state.service.answers.stopping
-        if is_stopping and not scope["path"].startswith(_WHILE_STOPPING):
+        if is_stopping and not exchange.path.startswith(_WHILE_STOPPING):
             raise Refused(STOPPING)
         if len(scope["raw_path"]) + len(scope["query_string"]) > _LONGEST_URL:
             raise Refused(_URL)
@@ -183,15 +186,15 @@ class _Exchange:
         self.most_bytes = settings.body_bytes
         seconds = settings.body_seconds
         files = UPLOADS.get(scope["method"])
-        if files is not None and scope["path"].startswith(files):
+        self.path = get_route_path(scope)
+        if files is not None and self.path.startswith(files):
             self.most_bytes = settings.upload_bytes
             seconds *= max(1, settings.upload_bytes >> 20)
-        if scope["path"].startswith(OPENAI_PATHS):
+        if self.path.startswith(OPENAI_PATHS):
             self.most_bytes = settings.history_bytes
         self._size = 0
         self._complete = False
         self._ends_at = time.monotonic() + seconds
-        self._path = scope["path"]
 
     async def receive(self) -> Message:
         """The next message; Refused where the body grows too large or comes too slowly."""
@@ -216,7 +219,7 @@ class _Exchange:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers["X-Request-Id"] = self.request_id
-            if self._path.startswith(("/v1/", "/mcp")):
+            if self.path.startswith(("/v1/", "/mcp")):
                 headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
 
@@ -224,7 +227,7 @@ class _Exchange:
         """Answer with a problem, unless the response has begun: then the connection is all that can be closed."""
         if self.status:
             return
-        response = problem.response(self._path)
+        response = problem.response(self.path)
         if problem.status in (408, 413) or problem is STOPPING:
             response.headers["Connection"] = "close"
         await response({"type": "http"}, self._receive, self.send)

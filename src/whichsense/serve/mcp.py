@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import json
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, client_supports_apps
@@ -32,10 +29,9 @@ from mcp_types import (
     ReadResourceResult,
     TextContent,
 )
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from whichsense import __version__
 from whichsense.errors import require
@@ -43,7 +39,7 @@ from whichsense.serve import mcp_tools
 from whichsense.serve.answering import BuildPipeline, new_id
 from whichsense.serve.mcp_outputs import ToolFault, explain_problem
 from whichsense.serve.mcp_tools import Call, Context
-from whichsense.serve.problems import STOPPING, Refused, problem_of
+from whichsense.serve.problems import problem_of
 from whichsense.serve.service import Caller, Service, running_service
 from whichsense.serve.settings import SCOPES, ServiceSettings
 from whichsense.serve.telemetry import Telemetry
@@ -70,8 +66,12 @@ def make_server(
     async def list_tools(
         context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
+        names = [
+            engine.name for engine in service.engines.usable(caller_of(context).indexes)
+        ]
         with_apps = client_supports_apps(context)
-        return ListToolsResult(tools=mcp_tools.definitions(with_apps=with_apps))
+        tools = mcp_tools.definitions(names, with_apps=with_apps)
+        return ListToolsResult(tools=tools)
 
     async def call_tool(
         context: Context, params: CallToolRequestParams
@@ -101,7 +101,9 @@ def make_server(
     async def read_resource(
         context: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        return await mcp_tools.read_resource(service, str(params.uri))
+        return await mcp_tools.read_resource(
+            service, caller_of(context), str(params.uri)
+        )
 
     server: Server[Any] = Server(
         "whichsense",
@@ -124,147 +126,19 @@ def _failure(message: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=message)], is_error=True)
 
 
-# Requests of older clients, whose sessions live in one worker, passed on to that worker.
-#
-# Each worker listens at a socket in the folder that all of them share. A request is one line of JSON;
-# the answer is a line with status and headers, and then the body as it comes.
-
-Handle = Callable[[Scope, Receive, Send, Caller], Awaitable[None]]
-_LONGEST_LINE = 2**20  # a request's body has at most 64 KiB
-_CHUNK = 65_536
-_ENDED = {"type": "http.disconnect"}
-
-
-def socket_of(folder: Path, process: int) -> Path:
-    """Where a worker listens."""
-    return folder / f"mcp-{process}.sock"
-
-
-@contextlib.asynccontextmanager
-async def listening(path: Path, handle: Handle) -> AsyncIterator[None]:
-    """Answer what other workers pass on."""
-
-    async def accept(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        with contextlib.suppress(ConnectionError):
-            await _answer(reader, writer, handle)
-        writer.close()
-
-    server = await asyncio.start_unix_server(accept, path, limit=_LONGEST_LINE)
-    try:
-        yield
-    finally:
-        server.close()
-        path.unlink(missing_ok=True)
-
-
-async def _answer(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Handle
-) -> None:
-    given = json.loads(await reader.readline())
-    body: Message | None = {
-        "type": "http.request",
-        "body": base64.b64decode(given["body"]),
-    }
-    caller = Caller(given["caller"], tuple(given["scopes"]))
-    headers = [_header(*pair) for pair in given["headers"]]
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": given["method"],
-        "scheme": "http",
-        "path": "/mcp",
-        "raw_path": b"/mcp",
-        "query_string": b"",
-        "headers": headers,
-    }
-
-    async def receive() -> Message:
-        nonlocal body
-        if body is not None:
-            message, body = body, None
-            return message
-        await reader.read()  # until the other side goes
-        return _ENDED
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            pairs = [_text(*pair) for pair in message.get("headers", ())]
-            line = json.dumps({"status": message["status"], "headers": pairs})
-            writer.write(f"{line}\n".encode())
-        else:
-            writer.write(message.get("body", b""))
-        await writer.drain()
-
-    await handle(scope, receive, send, caller)
-
-
-async def forward(path: Path, request: Request, caller: Caller, send: Send) -> bool:
-    """Have another worker answer a request. False, and nothing sent, where it is not there any more."""
-    try:
-        reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST_LINE)
-    except OSError:
-        return False
-    leaving: asyncio.Task[None] | None = None
-    try:
-        given = {
-            "method": request.method,
-            "headers": [_text(*pair) for pair in request.scope["headers"]],
-            "body": base64.b64encode(await request.body()).decode(),
-            "caller": caller.id,
-            "scopes": caller.scopes,
-        }
-        writer.write(f"{json.dumps(given)}\n".encode())
-        await writer.drain()
-        leaving = asyncio.create_task(_close_with_client(request, writer))
-        line = await reader.readline()
-        if not line:
-            return False
-        await _pass_on(json.loads(line), reader, send)
-        return True
-    finally:
-        if leaving is not None:
-            leaving.cancel()
-        writer.close()
-
-
-async def _pass_on(head: Any, reader: asyncio.StreamReader, send: Send) -> None:
-    headers = [_header(*pair) for pair in head["headers"]]
-    start = {"type": "http.response.start", "status": head["status"]}
-    await send({**start, "headers": headers})
-    while chunk := await reader.read(_CHUNK):
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _close_with_client(request: Request, writer: asyncio.StreamWriter) -> None:
-    """A client that goes away stops its work."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    writer.close()
-
-
-def _text(name: bytes, value: bytes) -> tuple[str, str]:
-    return name.decode("latin-1"), value.decode("latin-1")
-
-
-def _header(name: str, value: str) -> tuple[bytes, bytes]:
-    return name.encode("latin-1"), value.encode("latin-1")
-
-
 # The protocol at /mcp: streamable HTTP, in the stateless form of 2026-07-28 and in the sessions of
 # older clients.
 #
 # What guards the other paths guards this one: hosts, origins, sizes, keys and rates. A session lives
-# in one worker, and requests that reach another one are passed on. The protocol's package takes a
-# second to import, so it is imported at the first request.
+# in one worker; where there are several, older clients have none, and their users are asked by
+# numbered text. The protocol's package takes a second to import, so it is imported at the first
+# request.
 
 HEADERS = ("Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name")
 """That clients in a page send and read."""
 _CALLER = "whichsense.caller"
-_SESSION = "mcp-session-id"
 _MOST_SESSIONS = 1_000  # of older clients
+_CHUNK = 65_536
 
 
 class Endpoint:
@@ -275,54 +149,16 @@ class Endpoint:
         self._manager: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
-        self._has_workers = service.settings.workers > 1
-        self._folder = service.settings.shared or Path()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a caller who may ask."""
-        request = Request(scope, receive)
-        caller = await self._service.access.check(request, "ask")
-        if self._service.answers.stopping:
-            raise Refused(STOPPING)
-        if self._has_workers:
-            holder = await self._holder(request.headers.get(_SESSION, ""))
-            if holder and await forward(holder, request, caller, send):
-                return
-            send = self._announcing(send)
-        await self._answer(scope, receive, send, caller)
-
-    async def _answer(
-        self, scope: Scope, receive: Receive, send: Send, caller: Caller
-    ) -> None:
+        caller = await self._service.access.check(Request(scope, receive), "ask")
         if self._manager is None:
             self._manager = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(self._manager))
         manager = await asyncio.shield(self._manager)
         scope = {**scope, _CALLER: caller, "user": _user(caller)}
         await manager.handle_request(scope, receive, send)
-
-    async def _holder(self, session_id: str) -> Path | None:
-        """The socket of the worker that holds a session, if that is another one."""
-        if not session_id:
-            return None
-        shared = self._service.shared
-        process = await asyncio.to_thread(shared.session_process, session_id)
-        if process in (None, os.getpid()):
-            return None
-        return socket_of(self._folder, process)
-
-    def _announcing(self, send: Send) -> Send:
-        """Let the other workers know of a session before its client does."""
-
-        async def announce(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                session_id = Headers(raw=list(message["headers"])).get(_SESSION)
-                if session_id:
-                    add = self._service.shared.add_session
-                    await asyncio.to_thread(add, session_id)
-            await send(message)
-
-        return announce
 
     async def _run(self, begun: asyncio.Future[StreamableHTTPSessionManager]) -> None:
         """Hold the sessions, in a task of their own, until the service ends."""
@@ -332,11 +168,7 @@ class Endpoint:
             self._manager = None  # the next request tries again
             begun.set_exception(error)
             return
-        async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(manager.run())
-            if self._has_workers:
-                path = socket_of(self._folder, os.getpid())
-                await stack.enter_async_context(listening(path, self._answer))
+        async with manager.run():
             begun.set_result(manager)
             await self._ended.wait()
 
@@ -388,6 +220,7 @@ def _make_manager(service: Service) -> StreamableHTTPSessionManager:
         security_settings=guarded_already,
         max_request_body_size=service.settings.body_bytes,
         max_sessions=_MOST_SESSIONS,
+        stateless=service.settings.workers > 1,
     )
 
 

@@ -20,7 +20,7 @@ from pydantic.json_schema import SkipJsonSchema
 from whichsense.conversation.turns import ALL, LONGEST_REPLY, QUESTION, SKIP
 from whichsense.errors import WhichsenseError
 from whichsense.serve.problems import Problem
-from whichsense.serve.schemas import LONGEST_QUESTION, Question
+from whichsense.serve.schemas import LONGEST_QUESTION, Probability, Question
 from whichsense.serve.state import KeptConversation
 from whichsense.text.words import sentence_at
 from whichsense.types import (
@@ -130,6 +130,7 @@ class TurnOutput:
         str, Field(description="Why it ended early: deadline. Else empty.")
     ]
     conversation: Annotated[str, Field(description="For `reply`.")]
+    index: Annotated[str, Field(description="The index that was asked.")]
     case: Annotated[str, Field(description="The id of this answer in the service.")]
 
 
@@ -162,36 +163,21 @@ class ExplainOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageOutput:
-    id: str
-    title: str
-    section: str
-    source: Annotated[str, Field(description="The name of the file it is from.")]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class HitOutput:
-    passage: PassageOutput
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class SearchOutput:
     """Passages, best first."""
 
     query: str
     method: Method
-    hits: tuple[HitOutput, ...]
+    hits: tuple[Hit, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOutput:
     """A passage and its neighbours in its document."""
 
-    before: tuple[PassageOutput, ...]
-    passage: PassageOutput
-    after: tuple[PassageOutput, ...]
+    before: tuple[Passage, ...]
+    passage: Passage
+    after: tuple[Passage, ...]
 
 
 def turn_output(kept: KeptConversation) -> TurnOutput:
@@ -216,6 +202,7 @@ def turn_output(kept: KeptConversation) -> TurnOutput:
         notes=case.notes,
         stopped=case.stopped,
         conversation=conversation.id,
+        index=kept.index,
         case=kept.case_id,
     )
 
@@ -243,19 +230,6 @@ def explain_output(served: ServedCase) -> ExplainOutput:
         stopped=case.stopped,
         case=served.id,
     )
-
-
-def passage_output(passage: Passage) -> PassageOutput:
-    return PassageOutput(
-        passage.id, passage.title, passage.section, passage.source, passage.text
-    )
-
-
-def search_output(query: str, method: Method, hits: Sequence[Hit]) -> SearchOutput:
-    rows = []
-    for hit in hits:
-        rows.append(HitOutput(passage_output(hit.passage), round(hit.score, 4)))
-    return SearchOutput(query, method, tuple(rows))
 
 
 def _clarification(clarification: Clarification) -> ClarificationOutput:
@@ -446,7 +420,7 @@ def read_text(output: ReadOutput) -> str:
     return "\n\n".join(blocks)
 
 
-def _passage(passage: PassageOutput) -> str:
+def _passage(passage: Passage) -> str:
     section = f" › {passage.section}" if passage.section else ""
     return f"{passage.title}{section} [{passage.id}]\n{passage.text}"
 
@@ -516,24 +490,31 @@ class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class AskArguments(_Arguments):
+_INDEX = Field(
+    "", max_length=100, description="Which index is asked; leave it out for the first."
+)
+
+
+class QuestionArguments(_Arguments):
     question: Annotated[
         Question,
         Field(
             description="One question in plain words, as the user put it. Do not make it more specific yourself."
         ),
     ]
+    index: str = _INDEX
+    threshold: Probability | SkipJsonSchema[None] = Field(
+        None,
+        description="The least probability of an answer that is given; leave it out, as a rule.",
+    )
+
+
+class AskArguments(QuestionArguments):
     ask_back: bool = Field(
         True,
         description="Whether the user may be asked which reading they mean. "
         "false: give every reading at once.",
     )
-
-
-class QuestionArguments(_Arguments):
-    question: Annotated[
-        Question, Field(description="One question in plain words, as the user put it.")
-    ]
 
 
 def _as_text(value: object) -> object:
@@ -572,6 +553,7 @@ class SearchArguments(_Arguments):
         None,
         description="By words (bm25), by meaning (dense) or both (hybrid); leave it out for the best that there is.",
     )
+    index: str = _INDEX
 
 
 class ReadArguments(_Arguments):
@@ -580,6 +562,7 @@ class ReadArguments(_Arguments):
         max_length=1000,
         description="A passage's id, from evidence, a source or a search hit.",
     )
+    index: str = _INDEX
 
 
 def parse(model: type[Arguments], given: Mapping[str, Any] | None) -> Arguments:

@@ -8,7 +8,7 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -47,7 +47,8 @@ from whichsense.errors import BadInput
 from whichsense.serve import mcp_outputs
 from whichsense.serve.answering import Reply, Running, Wanted
 from whichsense.serve.events import Event, describe_stage
-from whichsense.serve.mcp_outputs import ToolFault, passage_output, schema_of
+from whichsense.serve.mcp_outputs import ToolFault, schema_of
+from whichsense.serve.problems import Refused
 from whichsense.serve.routes import neighbours
 from whichsense.serve.service import Caller, Service
 from whichsense.serve.state import KeptConversation
@@ -80,26 +81,31 @@ class Call:
     async def wait_until_ready(self) -> None:
         """A client that starts the program asks before the models are loaded."""
         ends_at = time.monotonic() + self.service.settings.deadline
-        if not self.service.engine.is_ready:
+        if not self.service.engines.is_ready:
             await self.tell("Loading the models")
-        while not self.service.engine.is_ready:
+        while not self.service.engines.is_ready:
             if time.monotonic() > ends_at or self.service.failure is not None:
                 raise ToolFault("The models are not loaded. Call again in a minute.")
             await asyncio.sleep(_POLL)
 
-    async def begin(self, question: str) -> KeptConversation:
+    async def begin(self, asked: mcp_outputs.QuestionArguments) -> KeptConversation:
         """A new conversation about a question."""
-        running = self.service.begin(question, self.caller.id, **self._options())
+        wanted = Wanted(asked.question, index=asked.index)
+        running = self.service.begin(
+            wanted, self.caller, threshold=asked.threshold, **self._options()
+        )
         return await self._kept(running)
 
     async def reply(self, kept: KeptConversation, said: Reply) -> KeptConversation:
         """The conversation with one more turn."""
-        running = self.service.reply(kept, said, **self._options())
+        running = self.service.reply(kept, said, self.caller, **self._options())
         return await self._kept(running)
 
-    async def explain(self, question: str) -> ServedCase:
-        wanted = Wanted(question, explain=True)
-        running = self.service.ask(wanted, self.caller.id, **self._options())
+    async def explain(self, asked: mcp_outputs.QuestionArguments) -> ServedCase:
+        wanted = Wanted(asked.question, explain=True, index=asked.index)
+        running = self.service.ask(
+            wanted, self.caller, threshold=asked.threshold, **self._options()
+        )
         body = await self._finish(running)
         return await self.briefly(lambda: ServedCase.from_json(json.loads(body)))
 
@@ -109,7 +115,7 @@ class Call:
             return None
         conversations = self.service.conversations
         return await self.briefly(
-            lambda: conversations.find(conversation_id, self.caller.sees)
+            lambda: conversations.find(conversation_id, self.caller.view)
         )
 
     async def briefly(self, work: Callable[[], Result]) -> Result:
@@ -325,9 +331,9 @@ def app_meta() -> dict[str, object]:
     return {"ui": {"resourceUri": APP}}
 
 
-def link(passage_id: str, title: str) -> ResourceLink:
-    """A link to a passage, which the client may open."""
-    uri = _PASSAGES + quote(passage_id, safe="")
+def link(passage_id: str, title: str, index: str) -> ResourceLink:
+    """A link to a passage of an index, which the client may open."""
+    uri = f"{_PASSAGES}{quote(index, safe='')}/{quote(passage_id, safe='')}"
     return ResourceLink(uri=uri, name=title or passage_id, mime_type=_TEXT)
 
 
@@ -347,16 +353,18 @@ def list_resources(context: Context) -> ListResourcesResult:
 
 def list_templates() -> ListResourceTemplatesResult:
     passages = ResourceTemplate(
-        uri_template=_PASSAGES + "{id}",
+        uri_template=_PASSAGES + "{index}/{id}",
         name="passage",
         title="Passage",
-        description="A passage of the corpus by its id.",
+        description="A passage of an index by its id.",
         mime_type=_TEXT,
     )
     return ListResourceTemplatesResult(resource_templates=[passages])
 
 
-async def read_resource(service: Service, uri: str) -> ReadResourceResult:
+async def read_resource(
+    service: Service, caller: Caller, uri: str
+) -> ReadResourceResult:
     if uri == APP:
         contents = TextResourceContents(
             uri=uri,
@@ -367,8 +375,13 @@ async def read_resource(service: Service, uri: str) -> ReadResourceResult:
         return ReadResourceResult(contents=[contents])
     text = None
     if uri.startswith(_PASSAGES) and len(uri) <= _LONGEST_URI:
-        passage_id = unquote(uri.removeprefix(_PASSAGES))
-        text = await service.briefly(lambda: _passage_text(service, passage_id))
+        index, _, passage_id = uri.removeprefix(_PASSAGES).partition("/")
+        with contextlib.suppress(Refused, BadInput):
+            served = service.served(caller, unquote(index))
+            passage = await service.briefly(
+                lambda: served.index.passage(unquote(passage_id))
+            )
+            text = f"{passage.title}\n\n{passage.text}"
     if text is None:
         raise MCPError(
             code=INVALID_PARAMS,
@@ -376,14 +389,6 @@ async def read_resource(service: Service, uri: str) -> ReadResourceResult:
         )
     contents = TextResourceContents(uri=uri, mime_type=_TEXT, text=text)
     return ReadResourceResult(contents=[contents])
-
-
-def _passage_text(service: Service, passage_id: str) -> str | None:
-    try:
-        passage = passage_output(service.served.index.passage(passage_id))
-    except BadInput:
-        return None
-    return f"{passage.title}\n\n{passage.text}"
 
 
 # The tools. Their descriptions are written for the models that call them.
@@ -427,8 +432,8 @@ class _Tool:
     """Whether a client that shows apps shows the result by one."""
 
 
-def definitions(*, with_apps: bool) -> list[Tool]:
-    """The tools as clients list them."""
+def definitions(indexes: Sequence[str], *, with_apps: bool) -> list[Tool]:
+    """The tools as clients list them; the indexes are those that the caller may name."""
     tools = []
     for name, tool in _TOOLS.items():
         hints = ToolAnnotations(
@@ -439,13 +444,22 @@ def definitions(*, with_apps: bool) -> list[Tool]:
                 name=name,
                 title=tool.title,
                 description=tool.description,
-                input_schema=schema_of(tool.arguments),
+                input_schema=_naming(indexes, schema_of(tool.arguments)),
                 output_schema=schema_of(tool.output),
                 annotations=hints,
                 _meta=app_meta() if with_apps and tool.has_app else None,
             )
         )
     return tools
+
+
+def _naming(indexes: Sequence[str], schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose argument `index` is one of these; one index needs no such argument."""
+    properties = dict(schema["properties"])
+    index = properties.pop("index", None)
+    if index is not None and len(indexes) > 1:
+        properties["index"] = {**index, "enum": list(indexes)}
+    return {**schema, "properties": properties}
 
 
 def input_schema(name: str) -> dict[str, Any] | None:
@@ -465,7 +479,7 @@ async def _ask(call: Call, arguments: mcp_outputs.AskArguments) -> Answer:
     kept = await resumed(call)
     question = check_reply(arguments.question)
     if kept is None or kept.conversation.turns[0].said != question:
-        kept = await call.begin(question)
+        kept = await call.begin(arguments)
     if kept.conversation.last.pending and not arguments.ask_back:
         every = show_readings(kept.conversation)
         return await _shown(call, replace(kept, conversation=every))
@@ -473,7 +487,7 @@ async def _ask(call: Call, arguments: mcp_outputs.AskArguments) -> Answer:
 
 
 async def _clarify(call: Call, arguments: mcp_outputs.QuestionArguments) -> Answer:
-    kept = await call.begin(arguments.question)
+    kept = await call.begin(arguments)
     output = await call.briefly(lambda: mcp_outputs.turn_output(kept))
     if output.clarification is None:
         return _turn(call, output, mcp_outputs.unasked_text(output))
@@ -501,14 +515,15 @@ def _said(arguments: mcp_outputs.ReplyArguments) -> Reply:
 
 
 async def _explain(call: Call, arguments: mcp_outputs.QuestionArguments) -> Answer:
-    served = await call.explain(arguments.question)
+    served = await call.explain(arguments)
     output = await call.briefly(lambda: mcp_outputs.explain_output(served))
     links = {source.passage: source.title for source in output.sources}
-    return _result(call, output, mcp_outputs.explain_text(output), links)
+    return _result(call, output, mcp_outputs.explain_text(output), links, served.index)
 
 
 async def _search(call: Call, arguments: mcp_outputs.SearchArguments) -> Answer:
-    index = call.service.served.index
+    served = call.service.served(call.caller, arguments.index)
+    index = served.index
     try:
         method = index.method(arguments.method)
     except BadInput:
@@ -517,23 +532,18 @@ async def _search(call: Call, arguments: mcp_outputs.SearchArguments) -> Answer:
         ) from None
     query = arguments.query
     hits = await call.briefly(lambda: index.search(query, arguments.k, method))
-    output = mcp_outputs.search_output(query, method, hits)
+    output = mcp_outputs.SearchOutput(query, method, tuple(hits))
     return _result(call, output, mcp_outputs.search_text(output))
 
 
 async def _read(call: Call, arguments: mcp_outputs.ReadArguments) -> Answer:
-    index = call.service.served.index
+    index = call.service.served(call.caller, arguments.index).index
     rows = await call.briefly(lambda: neighbours(index, arguments.passage))
     if rows is None:
         raise ToolFault(
             "There is no passage with this id. Take it, whole, from evidence, a source or a search hit."
         )
-    before, passage, after = rows
-    output = mcp_outputs.ReadOutput(
-        tuple(mcp_outputs.passage_output(one) for one in before),
-        mcp_outputs.passage_output(passage),
-        tuple(mcp_outputs.passage_output(one) for one in after),
-    )
+    output = mcp_outputs.ReadOutput(*rows)
     return _result(call, output, mcp_outputs.read_text(output))
 
 
@@ -560,17 +570,21 @@ def _turn(call: Call, output: mcp_outputs.TurnOutput, text: str = "") -> CallToo
     for reading in output.readings:
         for evidence in reading.evidence[:1]:
             links[evidence.passage] = evidence.title
-    return _result(call, output, text, links)
+    return _result(call, output, text, links, output.index)
 
 
 def _result(
-    call: Call, output: object, text: str, links: Mapping[str, str] | None = None
+    call: Call,
+    output: object,
+    text: str,
+    links: Mapping[str, str] | None = None,
+    index: str = "",
 ) -> CallToolResult:
-    """A record as structured output, as text, and links to the passages that it rests on."""
+    """A record as structured output, as text, and links to the passages of an index that it rests on."""
     content: list[TextContent | ResourceLink] = [TextContent(text=text)]
     if is_version_at_least(call.context.protocol_version, _LINKED):
         for passage_id, title in list((links or {}).items())[:_MOST_LINKS]:
-            content.append(link(passage_id, title))
+            content.append(link(passage_id, title, index))
     return CallToolResult(
         content=list(content), structured_content=types.encode(output)
     )

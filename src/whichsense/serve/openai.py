@@ -21,26 +21,22 @@ from whichsense import types
 from whichsense.conversation import AskingPolicy, Conversation
 from whichsense.errors import BadInput
 from whichsense.index.search import check_question
+from whichsense.jobs.limits import current_limits
 from whichsense.pipeline import Pipeline
-from whichsense.serve.answering import Running, WatchedPipeline, check_cancelled, new_id
+from whichsense.serve.answering import Running, Served, check_cancelled, new_id
 from whichsense.serve.events import describe_stage, dump, stage_counts
 from whichsense.serve.openai_turns import (
     ASSISTANT,
     REPLAYED,
-    STREAM,
     USER,
-    ChatCompletion,
     Found,
     Message,
-    ModelList,
-    ModelObject,
     Page,
-    ResponseObject,
     Said,
     Written,
     answer_task,
     count_tokens,
-    errors,
+    described,
     events_of,
     find_conversation,
     is_open_webui,
@@ -51,12 +47,12 @@ from whichsense.serve.openai_turns import (
 )
 from whichsense.serve.problems import INTERNAL, Problem, Refused
 from whichsense.serve.routes import Asks, service_of
-from whichsense.serve.schemas import LONGEST_QUESTION, Threshold, whole
+from whichsense.serve.schemas import LONGEST_QUESTION, IndexName, Threshold, whole
 from whichsense.serve.service import Caller, Service
-from whichsense.serve.state import KeptConversation
+from whichsense.serve.state import KeptConversation, View
 from whichsense.types import Case
 
-# The models that clients choose among, and GET /v1/models: one pipeline, three manners of answering.
+# The models that clients choose among, and GET /v1/models: three manners of answering, over each index.
 
 models_router = APIRouter(prefix="/v1/models", tags=["OpenAI-compatible"])
 
@@ -88,54 +84,71 @@ MODELS = (
 )
 
 
-def offered(pipeline: Pipeline) -> tuple[Model, ...]:
-    """The models that a pipeline has the stages for."""
-    can_explain = pipeline.summarizer is not None
-    return tuple(model for model in MODELS if can_explain or not model.explains)
+_AT = "@"  # before the name of an index, in the name of a model
 
 
-def find_model(name: str, pipeline: Pipeline) -> Model:
-    """The model of this name; refused where there is none."""
-    models = offered(pipeline)
-    for model in models:
-        if model.id == name:
-            return model
-    names = ", ".join(model.id for model in models)
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model over an index, under the name by which clients choose it."""
+
+    name: str
+    model: Model
+    served: Served
+
+    def to_json(self) -> dict[str, Any]:
+        built = datetime.datetime.fromisoformat(self.served.index.manifest.created)
+        return {
+            "id": self.name,
+            "object": "model",
+            "created": int(built.timestamp()),
+            "owned_by": "whichsense",
+            "description": self.model.description,
+        }
+
+
+def offers(service: Service, caller: Caller) -> list[Offer]:
+    """What the caller may choose: the models that a pipeline has the stages for, over the first index by their own
+    names, over each further one as `whichsense@NAME`."""
+    found = []
+    for number, engine in enumerate(service.engines.usable(caller.indexes)):
+        served = engine.served
+        for model in MODELS:
+            if not model.explains or served.pipeline.summarizer is not None:
+                name = f"{model.id}{_AT}{engine.name}" if number else model.id
+                found.append(Offer(name, model, served))
+    return found
+
+
+def find_offer(name: str, index: str, service: Service, caller: Caller) -> Offer:
+    """The model of this name, over an index if one is named; refused where there is none."""
+    first = service.engine(caller).name
+    model, _, place = name.partition(_AT)
+    place = service.engine(caller, index).name if index else place or first
+    listed = offers(service, caller)
+    for offer in listed:
+        if (offer.model.id, offer.served.name) == (model, place):
+            return offer
+    names = ", ".join(offer.name for offer in listed)
     title = f"There is no model '{name[:100]}' here."
     errors = [{"where": "body.model", "problem": "not one of the models"}]
     problem = Problem(404, "model-not-found", title, f"Use one of: {names}.", errors)
     raise Refused(problem)
 
 
-@models_router.get("", response_model=ModelList, responses=errors())
+@models_router.get("", **described("models/list"))
 async def list_models(request: Request, caller: Asks) -> Response:
-    """The models: manners in which the same index is asked."""
-    service = service_of(request)
-    listed = []
-    for model in offered(service.served.pipeline):
-        listed.append(_describe(model, service))
+    """The models: manners in which an index is asked."""
+    listed = [offer.to_json() for offer in offers(service_of(request), caller)]
     return JSONResponse({"object": "list", "data": listed})
 
 
-@models_router.get("/{model_id}", response_model=ModelObject, responses=errors(404))
+@models_router.get("/{model_id}", **described("models/object", 404))
 async def read_model(
-    model_id: Annotated[str, Path(max_length=100)], request: Request, caller: Asks
+    model_id: Annotated[str, Path(max_length=200)], request: Request, caller: Asks
 ) -> Response:
     """One model."""
-    service = service_of(request)
-    found = find_model(model_id, service.served.pipeline)
-    return JSONResponse(_describe(found, service))
-
-
-def _describe(model: Model, service: Service) -> dict[str, Any]:
-    built = datetime.datetime.fromisoformat(service.served.index.manifest.created)
-    return {
-        "id": model.id,
-        "object": "model",
-        "created": int(built.timestamp()),
-        "owned_by": "whichsense",
-        "description": model.description,
-    }
+    found = find_offer(model_id, "", service_of(request), caller)
+    return JSONResponse(found.to_json())
 
 
 # Bodies of requests. A field that means nothing here is ignored; one that would change the form is
@@ -214,6 +227,7 @@ class ChatRequest(BaseModel):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     threshold: Threshold = None
+    index: IndexName = ""
     store: bool | None = Field(
         None, description="false: the conversation is not kept, but held again."
     )
@@ -252,6 +266,7 @@ class ResponsesRequest(BaseModel):
     store: bool | None = Field(None, description="false: nothing can follow it by id.")
     stream: bool | None = None
     threshold: Threshold = None
+    index: IndexName = ""
     text: TextSettings | None = None
     metadata: dict[str, str] | None = None
     tool_choice: Any = None
@@ -365,36 +380,35 @@ class Asked:
 
     text: str
     found: Found
-    model: Model
-    base: str
-    """The address of the service, for links to passages."""
+    offer: Offer
+    page: Page
+    """What the answer is written on."""
     kept: bool = True
     """Whether the conversation may be kept."""
     has_id: bool = False
     """Whether what follows may name the answer by its id."""
-    in_open_webui: bool = False
-    """Whether stages are told as they end, and numbers are shown as titles."""
+    tells_stages: bool = False
+    """Whether the client is told of each stage as it ends."""
 
 
 def make_answer(
-    service: Service, asked: Asked, watched: WatchedPipeline, running: Running
+    service: Service, asked: Asked, pipeline: Pipeline, running: Running
 ) -> str:
     """The JSON of a `Written`. In a thread."""
-    pipeline = _telling(watched, running) if asked.in_open_webui else watched
-    kept = asked.found.kept
+    pipeline = _telling(pipeline, running) if asked.tells_stages else pipeline
+    kept, model = asked.found.kept, asked.offer.model
     conversation = kept.conversation if kept else None
     for text in asked.found.replayed:
-        with contextlib.suppress(
-            BadInput
-        ):  # too long, or empty: it was not answered then
-            conversation = _turn(pipeline, conversation, text, asked.model)
+        # One that is too long, or empty, was not answered then.
+        with contextlib.suppress(BadInput):
+            conversation = _turn(pipeline, conversation, text, model)
     before = None
     if conversation is not None:
         case_id = kept.case_id if kept else ""
         before = KeptConversation(conversation, case_id, running.owner)
-    conversation = _turn(pipeline, conversation, asked.text, asked.model)
-    written = write_turn(conversation, Page(asked.base, asked.in_open_webui))
-    after = service.trace(running, conversation, before, service.served.system)
+    conversation = _turn(pipeline, conversation, asked.text, model)
+    written = write_turn(conversation, asked.page)
+    after = service.trace(running, conversation, before, asked.offer.served.system)
     for identifier in _identifiers(asked, running, written):
         named = replace(conversation, id=identifier)
         service.conversations.save(replace(after, conversation=named), None)
@@ -416,10 +430,11 @@ def _turn(
     pipeline: Pipeline, before: Conversation | None, text: str, model: Model
 ) -> Conversation:
     """The conversation with what a message leads to; with the model that explains, a question leads to its story."""
+    options: Any = {"policy": model.policy, "limits": current_limits()}
     if before is None:
-        after = talk.begin(pipeline, text, policy=model.policy)
+        after = talk.begin(pipeline, text, **options)
     else:
-        after = talk.reply(pipeline, before, text, policy=model.policy)
+        after = talk.reply(pipeline, before, text, **options)
     case = after.case
     if case is None:
         return after
@@ -430,16 +445,17 @@ def _turn(
     return after
 
 
-def _telling(watched: WatchedPipeline, running: Running) -> WatchedPipeline:
+def _telling(pipeline: Pipeline, running: Running) -> Pipeline:
     """The pipeline; followers of the answer are told of every stage in words."""
 
-    def listen(stage: str, case: Case) -> None:
-        watched.listener(stage, case)
-        description = describe_stage(stage, stage_counts(case))
-        if description:
-            running.publish(STATUS, dump(description))
+    def listen(stage: str, cases: Sequence[Case]) -> None:
+        pipeline.on_stage(stage, cases)
+        for case in cases:
+            description = describe_stage(stage, stage_counts(case))
+            if description:
+                running.publish(STATUS, dump(description))
 
-    return replace(watched, listener=listen)
+    return replace(pipeline, on_stage=listen)
 
 
 # Server-sent events of an answer as it comes. The work stops when the client goes.
@@ -526,38 +542,45 @@ class Entry:
         return entry
 
     async def _begin(self, body: Body, caller: Caller) -> None:
-        model = find_model(body.model, self.service.served.pipeline)
+        service = self.service
+        offer = find_offer(body.model, body.index, service, caller)
         task = answer_task(self.said.text)
         if task is not None:
             self._ready = Written(task)
             return
+        base = str(self.request.base_url).rstrip("/")
+        has_others = len(service.engines.by_name) > 1
+        index = offer.served.name if has_others else ""
+        tells = self.is_open_webui and bool(body.stream)
         asked = Asked(
             text=check_text(question_in(self.said.text), body.said_in),
-            found=await self._find(body, caller),
-            model=model,
-            base=str(self.request.base_url).rstrip("/"),
+            found=await self._find(body, offer, caller),
+            offer=offer,
+            page=Page(base, index, tells),
             kept=body.store is not False,
             has_id=isinstance(body, ResponsesRequest),
-            in_open_webui=self.is_open_webui and bool(body.stream),
+            tells_stages=tells,
         )
-        self.running = self.service.submit(
-            lambda watched, running: make_answer(self.service, asked, watched, running),
-            caller.id,
+        self.running = service.submit(
+            lambda pipeline, running: make_answer(service, asked, pipeline, running),
+            caller,
+            offer.served,
             threshold=body.threshold,
             parent=self.request.headers,
         )
 
-    async def _find(self, body: Body, caller: Caller) -> Found:
+    async def _find(self, body: Body, offer: Offer, caller: Caller) -> Found:
         """The conversation, by the id of its last response or by the messages before."""
         store = self.service.conversations
+        view = View(caller.id, (offer.served.name,))
         history = self.said.history
         previous = getattr(body, "previous_response_id", None)
         if previous is None:
             return await self.service.briefly(
-                lambda: find_conversation(store, caller.id, history)
+                lambda: find_conversation(store, view, history)
             )
         identifier = previous.removeprefix(RESPONSE)
-        kept = await self.service.briefly(lambda: store.find(identifier, caller.id))
+        kept = await self.service.briefly(lambda: store.find(identifier, view))
         if kept is None:
             raise Refused(_no_previous(previous))
         replayed = [message.text for message in history if message.role == USER]
@@ -594,9 +617,7 @@ chat_router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
 
 @chat_router.post(
-    "/chat/completions",
-    response_model=ChatCompletion,
-    responses={200: {"content": STREAM}, **errors(404, 410)},
+    "/chat/completions", **described("chat/object", 404, 410, streams=True)
 )
 async def complete(body: ChatRequest, request: Request, caller: Asks) -> Response:
     """Answer the last message of a chat.
@@ -631,6 +652,7 @@ class _Chat:
             "content": written.text,
             "refusal": None,
             "annotations": chat_citations(written),
+            "readings": types.encode(written.readings),
         }
         choice = {
             "index": 0,
@@ -669,7 +691,8 @@ class _Chat:
             yield self._chunk({"content": line})
         if written.citations and not self._entry.is_open_webui:
             yield self._chunk({"annotations": chat_citations(written)})
-        yield self._chunk({}, "stop")
+        end = {"readings": types.encode(written.readings)} if written.readings else {}
+        yield self._chunk(end, "stop")
         if self._counts:
             yield self._part(choices=[], usage=self._usage(written))
 
@@ -719,9 +742,7 @@ _PLACE = {"output_index": 0, "content_index": 0}
 
 
 @responses_router.post(
-    "/responses",
-    response_model=ResponseObject,
-    responses={200: {"content": STREAM}, **errors(404, 410)},
+    "/responses", **described("responses/object", 404, 410, streams=True)
 )
 async def respond(body: ResponsesRequest, request: Request, caller: Asks) -> Response:
     """Answer the last message of the input.
@@ -846,6 +867,7 @@ class _Response:
             "type": "output_text",
             "text": written.text,
             "annotations": response_citations(written),
+            "readings": types.encode(written.readings),
             "logprobs": [],
         }
 

@@ -8,13 +8,13 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote as escape_url
 
-from pydantic import BaseModel
+from starlette.responses import JSONResponse
 
 from whichsense.conversation import Conversation, Turn
-from whichsense.serve.state import Conversations, KeptConversation
+from whichsense.serve.state import Conversations, KeptConversation, View
 from whichsense.text.words import excerpt
 from whichsense.types import Clarification, LongAnswer, Option, Passage, Reading, Span
 
@@ -38,6 +38,16 @@ class CitedPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class Meaning:
+    """A reading in short."""
+
+    answer: str
+    label: str
+    question: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """An answer as Markdown."""
 
@@ -45,6 +55,8 @@ class Written:
     citations: tuple[CitedPassage, ...] = ()
     options: tuple[str, ...] = ()
     """What may be replied to the question back: the labels of its options."""
+    readings: tuple[Meaning, ...] = ()
+    """All readings that are asked about, or answered."""
 
     @property
     def sources(self) -> tuple[CitedPassage, ...]:
@@ -61,6 +73,8 @@ class Page:
 
     base: str = ""
     """The address of the service, for passages without one of their own."""
+    index: str = ""
+    """Where there are several: the name of the one that is asked."""
     shows_titles: bool = False
     """Whether the client shows a title in the place of each number."""
     text: str = ""
@@ -85,7 +99,7 @@ class Page:
                 len(self.text),
                 number,
                 passage.title,
-                address_of(passage, self.base),
+                address_of(passage, self.base, self.index),
                 passage.text,
             )
         )
@@ -94,7 +108,7 @@ class Page:
         return passage.id in self._numbers
 
 
-def address_of(passage: Passage, base: str) -> str:
+def address_of(passage: Passage, base: str, index: str = "") -> str:
     """Where a passage can be read: at its source if that is a page, else at the service.
 
     >>> address_of(Passage("a b", "T", "…", source="notes.md"), "http://localhost:8000")
@@ -102,7 +116,8 @@ def address_of(passage: Passage, base: str) -> str:
     """
     if passage.source.startswith(("http://", "https://")):
         return passage.source
-    return f"{base}/v1/passages/{escape_url(passage.id, safe='')}"
+    query = f"?index={escape_url(index)}" if index else ""
+    return f"{base}/v1/passages/{escape_url(passage.id, safe='')}{query}"
 
 
 def plain(text: str) -> str:
@@ -146,7 +161,11 @@ def write_turn(conversation: Conversation, page: Page) -> Written:
     if conversation.case is not None:
         for note in conversation.case.notes:
             page.add_block(f"*{plain(note)}*")
-    return Written(page.text, tuple(page.citations), options)
+    readings = tuple(
+        Meaning(one.answer, one.label, one.question, round(one.confidence, 3))
+        for one in turn.readings
+    )
+    return Written(page.text, tuple(page.citations), options, readings)
 
 
 def _add_answer(page: Page, turn: Turn, conversation: Conversation) -> None:
@@ -373,16 +392,16 @@ def count_tokens(text: str) -> int:
     return len(_WORD.findall(text))
 
 
-def first_digest(owner: str) -> str:
+def first_digest(view: View) -> str:
     """The digest of a conversation in which nothing was said."""
-    return _digest("", owner)
+    return _digest("", view.owner or "", *view.indexes)
 
 
 def next_digest(digest: str, message: Message) -> str:
     """The digest with one more message. White space, which clients change, does not count.
 
-    >>> one = next_digest(first_digest(""), Message("user", "Who won? "))
-    >>> one == next_digest(first_digest(""), Message("user", "Who won?"))
+    >>> one = next_digest("", Message("user", "Who won? "))
+    >>> one == next_digest("", Message("user", "Who won?"))
     True
     """
     return _digest(digest, message.role, " ".join(message.text.split()))
@@ -393,17 +412,17 @@ def _digest(*parts: str) -> str:
 
 
 def find_conversation(
-    store: Conversations, owner: str, history: Sequence[Message]
+    store: Conversations, view: View, history: Sequence[Message]
 ) -> Found:
     """The longest beginning of the history that is kept, and the messages of the person after it. In a thread."""
-    digests = [first_digest(owner)]
+    digests = [first_digest(view)]
     for message in history:
         digests.append(next_digest(digests[-1], message))
     replayed: list[str] = []
     for place in range(len(history), 0, -1):
         message = history[place - 1]
         if message.role == ASSISTANT:
-            kept = store.find(digests[place], owner)
+            kept = store.find(digests[place], view)
             if kept is not None:
                 return Found(digests[-1], kept, tuple(reversed(replayed)))
         elif len(replayed) < REPLAYED:
@@ -556,122 +575,26 @@ def _summary(written: Written) -> str:
     return "Done"
 
 
-# What clients get, as the OpenAPI description has it.
+# What clients get, as the OpenAPI description has it: OpenAI describes it.
+
+_REFERENCE = "https://platform.openai.com/docs/api-reference"
 
 
-class UrlCitation(BaseModel):
-    start_index: int
-    end_index: int
-    title: str
-    url: str
+def described(name: str, *statuses: int, streams: bool = False) -> dict[str, Any]:
+    """The responses of a path for the OpenAPI description: an object of OpenAI's API, and the statuses of errors."""
+    fine: dict[str, Any] = {
+        "description": f"See {_REFERENCE}/{name}",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+    if streams:
+        fine["content"] |= STREAM
+    told = {"description": "An error; its message says what to do.", "content": _ERROR}
+    usual = (400, 401, 403, 408, 413, 414, 415, 421, 429, 503)
+    errors = {status: told for status in (*usual, *statuses)}
+    return {"response_class": JSONResponse, "responses": {200: fine, **errors}}
 
 
-class ChatAnnotation(BaseModel):
-    type: Literal["url_citation"]
-    url_citation: UrlCitation
-
-
-class AssistantMessage(BaseModel):
-    role: Literal["assistant"]
-    content: str
-    refusal: None
-    annotations: list[ChatAnnotation]
-
-
-class Choice(BaseModel):
-    index: int
-    message: AssistantMessage
-    logprobs: None
-    finish_reason: Literal["stop"]
-
-
-class ChatUsage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class ChatCompletion(BaseModel):
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: ChatUsage
-
-
-class Annotation(UrlCitation):
-    type: Literal["url_citation"]
-
-
-class OutputText(BaseModel):
-    type: Literal["output_text"]
-    text: str
-    annotations: list[Annotation]
-
-
-class OutputMessage(BaseModel):
-    id: str
-    type: Literal["message"]
-    role: Literal["assistant"]
-    status: str
-    content: list[OutputText]
-
-
-class ResponseUsage(BaseModel):
-    input_tokens: int
-    output_tokens: int
-    total_tokens: int
-
-
-class ResponseObject(BaseModel):
-    id: str
-    object: Literal["response"]
-    created_at: int
-    status: Literal["completed", "in_progress", "failed"]
-    model: str
-    output: list[OutputMessage]
-    previous_response_id: str | None
-    store: bool
-    metadata: dict[str, str]
-    usage: ResponseUsage | None
-
-
-class ModelObject(BaseModel):
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-    description: str
-
-
-class ModelList(BaseModel):
-    object: Literal["list"]
-    data: list[ModelObject]
-
-
-class OpenAIError(BaseModel):
-    message: str
-    type: str
-    param: str | None
-    code: str
-
-
-class OpenAIErrorBody(BaseModel):
-    error: OpenAIError
-
-
-def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that a path may answer with, for the OpenAPI description."""
-    described: dict[int | str, dict[str, Any]] = {}
-    for status in (400, 401, 403, 408, 413, 414, 415, 421, 429, 503, *statuses):
-        described[status] = {
-            "description": "An error; its message says what to do.",
-            "model": OpenAIErrorBody,
-        }
-    return described
-
-
+_ERROR = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
 STREAM = {
     "text/event-stream": {
         "itemSchema": {

@@ -18,6 +18,7 @@ from whichsense.serve.problems import not_found
 FOLDER = Path(__file__).parent / "page" / "assets"
 DOCUMENT = "index.html"
 _HERE = b"{assets}"  # in the document: the folder of this version's files
+_ROOT = b"{root}"  # and what the service's addresses begin with
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -60,14 +61,15 @@ class Bundle:
 
 
 @cache
-def bundle() -> Bundle:
-    """The files of the package."""
+def bundle(root: str = "") -> Bundle:
+    """Read the files of the package, for a service whose addresses begin with `root`."""
     contents = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir())}
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(name.encode() + b"\0" + content)
     version = digest.hexdigest()[:12]
-    page = contents.pop(DOCUMENT).replace(_HERE, f"/page/{version}".encode())
+    here = f"{root}/page/{version}".encode()
+    page = contents.pop(DOCUMENT).replace(_HERE, here).replace(_ROOT, root.encode())
     assets = {name: Asset.of(name, content) for name, content in contents.items()}
     return Bundle(version, Asset.of(DOCUMENT, page), assets)
 
@@ -82,13 +84,16 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 
 @router.get("/")
 @router.get("/q/{case_id}")
+@router.get("/t/{thread_id}")
+@router.get("/t/{thread_id}/{turn}")
 @router.get("/compare")
 @router.get("/compare/{left}/{right}")
 @router.get("/corpus")
 @router.get("/traces")
 async def document(request: Request) -> Response:
     """The page."""
-    return _respond(request, bundle().document, _ALWAYS_ASK)
+    document = bundle(request.scope.get("root_path", "")).document
+    return _respond(request, document, _ALWAYS_ASK)
 
 
 @router.get("/page/{version}/{name}")

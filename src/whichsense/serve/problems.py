@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette._utils import get_route_path
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Mount
@@ -208,7 +209,7 @@ def install(app: FastAPI) -> None:
     """Answer every exception of a route with a problem."""
 
     async def plain(request: Request, error: Exception) -> Response:
-        return problem_of(error).response(request.url.path)
+        return problem_of(error).response(get_route_path(request.scope))
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -224,11 +225,11 @@ def install(app: FastAPI) -> None:
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_allowed(request))
         problem = Problem(error.status_code, kind, title, fix, headers=headers)
-        return problem.response(request.url.path)
+        return problem.response(get_route_path(request.scope))
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return _invalid(error.errors()).response(request.url.path)
+        return _invalid(error.errors()).response(get_route_path(request.scope))
 
     app.add_exception_handler(Refused, plain)
     app.add_exception_handler(WhichsenseError, plain)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sqlite3
 from collections.abc import AsyncIterator
-from typing import Annotated
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -16,8 +16,8 @@ from whichsense import __version__, types
 from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.sample import corpus_name
-from whichsense.serve.answering import RecallingRoute, Reply, Running, Wanted
-from whichsense.serve.events import Event, EventStream, dump, replayed
+from whichsense.serve.answering import Engine, Reply, Running, Wanted
+from whichsense.serve.events import Event, dump, replayed
 from whichsense.serve.problems import Problem, Refused, busy, not_found
 from whichsense.serve.schemas import (
     STREAM,
@@ -30,6 +30,8 @@ from whichsense.serve.schemas import (
     ConversationModel,
     FeedbackList,
     FeedbackRequest,
+    IndexList,
+    IndexQuery,
     Info,
     PassageAnswer,
     ReplyRequest,
@@ -39,8 +41,9 @@ from whichsense.serve.schemas import (
     problems,
 )
 from whichsense.serve.service import Caller, Service, requires
+from whichsense.serve.settings import is_embedded
 from whichsense.serve.state import Feedback, KeptConversation, Kind
-from whichsense.types import Case, Passage, ServedCase
+from whichsense.types import Passage, ServedCase
 
 # POST /v1/ask.
 
@@ -76,8 +79,8 @@ async def ask(body: AskRequest, request: Request, caller: Asks) -> Response:
     service = service_of(request)
     streamed = body.stream or wants_events(request)
     running = service.ask(
-        Wanted(body.question, body.clarify, body.explain, body.system),
-        caller.id,
+        Wanted(body.question, body.clarify, body.explain, body.system, body.index),
+        caller,
         seconds=body.seconds,
         threshold=body.threshold,
         streamed=streamed,
@@ -109,15 +112,19 @@ async def cases(
     containing: Annotated[
         str, Query(max_length=200, description="Only questions with these words.")
     ] = "",
+    index: IndexQuery = "",
 ) -> Response:
-    """What was asked, newest first: a key sees its own cases, one with the scope `write` all of them."""
+    """What was asked, newest first: a key sees its own cases, one with the scope `write` all of its indexes."""
     service = service_of(request)
+    view = caller.view
+    if index:
+        view = replace(view, indexes=(service.engine(caller, index).name,))
 
     def work() -> str:
         rows = service.traces.summaries(
-            limit, before, caller.sees, kind=kind, containing=containing
+            limit, before, view, kind=kind, containing=containing
         )
-        return dump({"cases": [dataclasses.asdict(row) for row in rows]})
+        return dump({"cases": [asdict(row) for row in rows]})
 
     return as_json(await service.briefly(work))
 
@@ -142,9 +149,9 @@ async def case(
         finished = await _finished(service, case_id, caller)
     if wants_events(request):
         if live is not None:
-            return EventStream(live, case_id)
+            return service.event_stream(live, case_id)
         if finished is not None:
-            return EventStream(_replay(finished, after), case_id)
+            return service.event_stream(_replay(finished, after), case_id)
     elif finished is not None:
         return as_json(dump(finished.to_json() | {"state": "finished"}))
     elif live is not None:
@@ -152,6 +159,7 @@ async def case(
             "id": case_id,
             "state": "running",
             "system": "",
+            "index": "",
             "tentative": False,
             "case": None,
         }
@@ -169,13 +177,13 @@ async def _live_events(
     """The events of an answer that runs, or has just ended, in this worker or in another."""
     running = service.answers.find(case_id) or service.writing.find(case_id)
     if running is not None:
-        if caller.sees in (None, running.owner):
+        if caller.view.shows(running.owner, running.index):
             return running.follow(after, service.settings.heartbeat)
         return None
     if service.settings.workers == 1:
         return None
-    owner = await service.briefly(lambda: service.shared.owner(case_id))
-    if owner is None or caller.sees not in (None, owner):
+    view = caller.view
+    if not await service.briefly(lambda: service.shared.is_seen(case_id, view)):
         return None
     return service.answers.follow_elsewhere(case_id, after)
 
@@ -184,17 +192,17 @@ async def _finished(
     service: Service, case_id: str, caller: Caller
 ) -> ServedCase | None:
     """A case that is kept; one whose trace was lost as long as its stream can be rejoined."""
-    kept = await service.briefly(
-        lambda: service.traces.find_served(case_id, caller.sees)
-    )
+    view = caller.view
+    kept = await service.briefly(lambda: service.traces.find(case_id, view))
     running = service.answers.find(case_id)
     if kept is not None or running is None or not running.ended:
         return kept
-    if running.last_event.name != "done" or caller.sees not in (None, running.owner):
+    is_seen = view.shows(running.owner, running.index)
+    if running.last_event.name != "done" or not is_seen:
         return None
     value = json.loads(running.last_event.data)
-    case = Case.from_json(value.get("case") or value["conversation"]["case"])
-    return ServedCase(case_id, case, value.get("system", ""))
+    case = value.get("case") or value["conversation"]["case"]
+    return ServedCase.from_json({**value, "id": case_id, "case": case})
 
 
 async def _replay(served: ServedCase, after: int) -> AsyncIterator[Event | None]:
@@ -210,17 +218,17 @@ async def delete_case(case_id: CaseId, request: Request, caller: Asks) -> Respon
     """Cancel an answer that runs; delete one that has ended, with its feedback."""
     service = service_of(request)
     running = service.answers.find(case_id)
-    if running and not running.ended and caller.sees in (None, running.owner):
+    view = caller.view
+    if running and not running.ended and view.shows(running.owner, running.index):
         service.answers.cancel(running)
         return Response(status_code=204)
 
     def work() -> bool:
-        owner = service.shared.owner(case_id)
-        if owner is not None and caller.sees in (None, owner):
+        if service.shared.is_seen(case_id, view):
             service.shared.cancel(case_id)
             service.traces.delete(case_id)
             return True
-        if service.traces.find(case_id, caller.sees) is None:
+        if service.traces.find(case_id, caller.view) is None:
             return False
         return service.traces.delete(case_id)
 
@@ -240,7 +248,7 @@ async def feedback(
     said = Feedback(body.verdict, body.about, body.correction)
 
     def work() -> str | None:
-        if service.traces.find(case_id, caller.sees) is None:
+        if service.traces.find(case_id, caller.view) is None:
             return None
         try:
             service.traces.add_feedback(case_id, caller.id, said)
@@ -263,7 +271,7 @@ async def said(case_id: CaseId, request: Request, caller: Asks) -> Response:
     service = service_of(request)
 
     def work() -> str | None:
-        if service.traces.find(case_id, caller.sees) is None:
+        if service.traces.find(case_id, caller.view) is None:
             return None
         return _feedback(service, case_id)
 
@@ -275,7 +283,7 @@ async def said(case_id: CaseId, request: Request, caller: Asks) -> Response:
 
 def _feedback(service: Service, case_id: str) -> str:
     rows = service.traces.feedback(case_id)
-    return dump({"feedback": [dataclasses.asdict(row) for row in rows]})
+    return dump({"feedback": [asdict(row) for row in rows]})
 
 
 # /v1/conversations: begin, reply, resume by id.
@@ -293,9 +301,8 @@ async def begin(body: BeginRequest, request: Request, caller: Asks) -> Response:
     """Begin a conversation with a question. Its last turn says what to show: an answer, or a question back."""
     service = service_of(request)
     running = service.begin(
-        body.question,
-        caller.id,
-        body.system,
+        Wanted(body.question, system=body.system, index=body.index),
+        caller,
         seconds=body.seconds,
         threshold=body.threshold,
         streamed=body.stream or wants_events(request),
@@ -318,6 +325,7 @@ async def reply(
     running = service.reply(
         kept,
         _said(body),
+        caller,
         seconds=body.seconds,
         threshold=body.threshold,
         streamed=body.stream or wants_events(request),
@@ -362,7 +370,7 @@ async def _find(
     service: Service, conversation_id: str, caller: Caller
 ) -> KeptConversation:
     kept = await service.briefly(
-        lambda: service.conversations.find(conversation_id, caller.sees)
+        lambda: service.conversations.find(conversation_id, caller.view)
     )
     if kept is None:
         raise not_found("conversation", "Begin one: POST /v1/conversations")
@@ -378,7 +386,6 @@ async def _respond(service: Service, running: Running, request: Request) -> Resp
 # POST /v1/search, GET /v1/passages/{id}.
 
 search_router = APIRouter(prefix="/v1", tags=["search"])
-recalled = APIRouter(prefix="/v1", tags=["search"], route_class=RecallingRoute)
 _NO_VECTORS = Problem(
     409,
     "no-vectors",
@@ -388,11 +395,15 @@ _NO_VECTORS = Problem(
 _NEIGHBOURS = 2  # passages on each side
 
 
-@recalled.post("/search", response_model=SearchAnswer, responses=problems(409, 422))
+@search_router.post(
+    "/search", response_model=SearchAnswer, responses=problems(409, 422)
+)
 async def search(body: SearchRequest, request: Request, caller: Asks) -> Response:
     """Find the passages that may answer a question, best first."""
     service = service_of(request)
-    index = service.served.index
+    served = service.served(caller, body.index)
+    service.telemetry.record.question = body.question
+    index = served.index
     try:
         method = index.method(body.method)
     except BadInput:
@@ -402,6 +413,7 @@ async def search(body: SearchRequest, request: Request, caller: Asks) -> Respons
         hits = index.search(body.question, body.k, method)
         table = {
             "question": body.question,
+            "index": served.name,
             "method": method,
             "hits": types.encode(tuple(hits)),
         }
@@ -416,11 +428,14 @@ async def search(body: SearchRequest, request: Request, caller: Asks) -> Respons
     responses=problems(404, 422),
 )
 async def passage(
-    passage_id: Annotated[str, Path(max_length=1000)], request: Request, caller: Asks
+    passage_id: Annotated[str, Path(max_length=1000)],
+    request: Request,
+    caller: Asks,
+    name: IndexQuery = "",
 ) -> Response:
     """A passage by its id, with its neighbours in the document that it is from."""
     service = service_of(request)
-    index = service.served.index
+    index = service.served(caller, name).index
 
     def work() -> str | None:
         rows = neighbours(index, passage_id)
@@ -467,35 +482,31 @@ async def healthz() -> dict[str, str]:
 
 @status_router.get("/readyz", responses=problems())
 async def readyz(request: Request) -> Response:
-    """Questions can be answered: models are loaded, the index is open, and it is the newest.
+    """Questions can be answered: models are loaded, every index is open.
 
-    Says so too where traces are being lost.
+    Says so too where traces are lost, and where an index stays at a generation because a newer one cannot be served.
     """
     service = service_of(request)
-    served = service.served
-    if service.engine.fault:
-        raise Refused(_not_served(service.engine.fault))
     gap = service.traces.gap
-    table = {
+    traces = "kept" if service.settings.traces else "off"
+    table: dict[str, Any] = {
         "status": "ready",
-        "passages": len(served.index),
-        "traces": "off" if not service.settings.traces else "kept",
+        "passages": 0,
+        "traces": f"{gap.lost} lost: {gap.reason}" if gap else traces,
+        "faults": {},
     }
-    if gap is not None:
-        table["traces"] = f"{gap.lost} lost: {gap.reason}"
+    for engine in service.engines.usable():
+        table["passages"] += len(engine.served.index)
+        if engine.fault:
+            table["faults"][engine.name] = engine.fault
     return JSONResponse(table)
-
-
-def _not_served(reason: str) -> Problem:
-    title = "The newest index cannot be served; the one before it still answers."
-    return Problem(503, "index", title, reason)
 
 
 @status_router.get("/metrics", response_class=Response, responses=problems())
 async def metrics(request: Request, caller: Asks) -> Response:
     """Counters in Prometheus's text format, of all workers."""
     service = service_of(request)
-    page = await service.briefly(service.telemetry.page)
+    page = await service.briefly(lambda: service.telemetry.page(service.shared))
     return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
@@ -503,15 +514,16 @@ async def metrics(request: Request, caller: Asks) -> Response:
 async def info(request: Request) -> Response:
     """What is served: corpus, system, and what it can do."""
     service = service_of(request)
-    served = service.served
+    engine = service.engines.choose()
+    served = engine.served
     table = {
         "version": __version__,
         "system": served.system,
         "systems": [
-            {"name": name, "about": service.engine.about.get(name, "")}
+            {"name": name, "about": service.engines.about.get(name, "")}
             for name in served.systems
         ],
-        "corpus": corpus_name(service.settings.index),
+        "corpus": corpus_name(engine.place),
         "passages": len(served.index),
         "generation": served.index.manifest.generation,
         "method": served.index.method(service.settings.method),
@@ -521,3 +533,27 @@ async def info(request: Request) -> Response:
         "traces": service.settings.traces,
     }
     return JSONResponse(table)
+
+
+@status_router.get("/v1/indexes", response_model=IndexList, responses=problems())
+async def indexes(request: Request, caller: Asks) -> Response:
+    """The indexes that this caller may ask, the default first."""
+    service = service_of(request)
+
+    def entry(engine: Engine, is_default: bool) -> dict[str, Any]:
+        index = engine.served.index
+        return {
+            "name": engine.name,
+            "default": is_default,
+            "corpus": corpus_name(engine.place),
+            "passages": len(index),
+            "generation": index.manifest.generation,
+            "created": index.manifest.created,
+            "method": index.method(service.settings.method),
+            "writable": not is_embedded(engine.place) and "write" in caller.scopes,
+        }
+
+    engines = service.engines.usable(caller.indexes)
+    return JSONResponse(
+        {"indexes": [entry(engine, engine is engines[0]) for engine in engines]}
+    )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from fastapi import FastAPI
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from fastapi import FastAPI, Query
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+)
 
+from whichsense.conversation import Conversation
 from whichsense.conversation.turns import LONGEST_REPLY
 from whichsense.errors import BadInput
 from whichsense.index.search import check_question
 from whichsense.serve.problems import MEDIA_TYPE
-from whichsense.types import (
-    Candidate,
-    Clarification,
-    Cost,
-    Hit,
-    LongAnswer,
-    Method,
-    Passage,
-    Reading,
-)
+from whichsense.serve.state import Feedback, TraceSummary
+from whichsense.types import Case, Hit, Method, Passage
 
 # What clients send.
 
@@ -61,14 +61,12 @@ class _Request(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
+Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Threshold = Annotated[
-    float | None,
+    Probability | None,
     Field(
-        gt=0,
-        le=1,
-        allow_inf_nan=False,
         description="The least probability of an answer that is shown; the best one is shown in any case. "
-        "null: the service chooses.",
+        "null: the service chooses."
     ),
 ]
 
@@ -97,21 +95,9 @@ System = Annotated[
 ]
 
 
-class AskRequest(_Streamable):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
-    )
-
-    question: Question
-    clarify: bool = Field(
-        False,
-        description="Also ask back which reading was meant, if there are several.",
-    )
-    explain: bool = Field(
-        False,
-        description="Also write one long answer with a citation on every sentence.",
-    )
-    system: System = ""
+_INDEX = "Which index is asked: one of those that /v1/indexes lists; empty: the first of them."
+IndexName = Annotated[str, Field(max_length=100, description=_INDEX)]
+IndexQuery = Annotated[str, Query(alias="index", max_length=100, description=_INDEX)]
 
 
 class BeginRequest(_Streamable):
@@ -121,6 +107,18 @@ class BeginRequest(_Streamable):
 
     question: Question
     system: System = ""
+    index: IndexName = ""
+
+
+class AskRequest(BeginRequest):
+    clarify: bool = Field(
+        False,
+        description="Also ask back which reading was meant, if there are several.",
+    )
+    explain: bool = Field(
+        False,
+        description="Also write one long answer with a citation on every sentence.",
+    )
 
 
 class SayRequest(_Streamable):
@@ -163,6 +161,7 @@ class SearchRequest(_Request):
     method: Method | None = Field(
         None, description="By words, by meaning or both; null: the best that there is."
     )
+    index: IndexName = ""
 
 
 class FeedbackRequest(_Request):
@@ -190,30 +189,28 @@ class FeedbackRequest(_Request):
 _TENTATIVE = "Whether the only answer is not probable: give it as “Perhaps: …”."
 
 
-class CaseModel(BaseModel):
-    """A question with everything that is known of it: `Case.to_json`."""
+def _written(record: type[Any]) -> type[BaseModel]:
+    """A record as its `to_json` writes it: its fields, and the number of their schema."""
+    hints = get_type_hints(record).items()
+    fields: dict[str, Any] = {
+        name: (hint, ...) for name, hint in hints if name != "scratch"
+    }
+    fields["schema_"] = (int, Field(alias="schema"))
+    return create_model(f"{record.__name__}Record", __doc__=record.__doc__, **fields)
 
-    schema_: int = Field(alias="schema")
-    question: str
-    hits: list[Hit]
-    answers: list[Candidate]
-    readings: list[Reading]
-    possible: list[Reading]
-    answerable: float | None
-    ambiguous: float | None
-    is_ambiguous: bool | None
-    clarification: Clarification | None
-    long_answer: LongAnswer | None
-    policy: dict[str, Any]
-    spent: dict[str, Cost]
-    calls: list[dict[str, Any]]
-    notes: list[str]
-    stopped: str
+
+if TYPE_CHECKING:
+    CaseModel: TypeAlias = BaseModel
+    ConversationOfTurns: TypeAlias = BaseModel
+else:
+    CaseModel = _written(Case)
+    ConversationOfTurns = _written(Conversation)
 
 
 class AnswerModel(BaseModel):
     id: str
     system: str = Field(description="The system that answered.")
+    index: str = Field(description="The index that was asked.")
     tentative: bool = Field(description=_TENTATIVE)
     case: CaseModel
 
@@ -222,40 +219,23 @@ class CaseState(BaseModel):
     id: str
     state: Literal["running", "finished"]
     system: str
+    index: str
     tentative: bool = Field(description=_TENTATIVE)
     case: CaseModel | None
-
-
-class TurnModel(BaseModel):
-    said: str
-    intent: dict[str, Any]
-    shown: str
-    message: str
-    readings: list[Reading]
-    clarification: Clarification | None
-    long_answer: LongAnswer | None
-
-
-class TalkModel(BaseModel):
-    """What was said and shown: `Conversation.to_json`. The last turn says what to show now."""
-
-    schema_: int = Field(alias="schema")
-    id: str
-    turns: list[TurnModel]
-    case: dict[str, Any] | None
-    asked: list[str]
 
 
 class ConversationModel(BaseModel):
     id: str
     case_id: str = Field(description="Of the question that is talked about.")
     system: str = Field(description="The system that answers.")
+    index: str = Field(description="The index that is asked.")
     tentative: bool = Field(description=_TENTATIVE)
-    conversation: TalkModel
+    conversation: ConversationOfTurns
 
 
 class SearchAnswer(BaseModel):
     question: str
+    index: str
     method: Method
     hits: list[Hit]
 
@@ -266,25 +246,12 @@ class PassageAnswer(BaseModel):
     after: list[Passage]
 
 
-class CaseSummary(BaseModel):
-    id: str
-    at: float
-    question: str
-    seconds: float
-    readings: int
-    stopped: str
-    up: int
-    down: int
-    system: str
-    spent: dict[str, float] = Field(description="Seconds by stage.")
-
-
 class CaseList(BaseModel):
-    cases: list[CaseSummary]
+    cases: list[TraceSummary]
 
 
 class FeedbackList(BaseModel):
-    feedback: list[dict[str, Any]]
+    feedback: list[Feedback]
 
 
 class SystemModel(BaseModel):
@@ -292,8 +259,23 @@ class SystemModel(BaseModel):
     about: str
 
 
+class IndexEntry(BaseModel):
+    name: str = Field(description="What `index` in a request may say.")
+    default: bool = Field(description="Whether it is asked where a request names none.")
+    corpus: str = Field(description="The name of its folder, or of an embedded corpus.")
+    passages: int
+    generation: int
+    created: str
+    method: Method
+    writable: bool = Field(description="Whether this caller may add and delete.")
+
+
+class IndexList(BaseModel):
+    indexes: list[IndexEntry] = Field(description="The default comes first.")
+
+
 class Info(BaseModel):
-    """What is served."""
+    """What is served. The corpus is that of the default index."""
 
     version: str
     system: str = Field(description="What answers where no system is named.")
@@ -340,14 +322,6 @@ class SourceModel(BaseModel):
     source: str
     passages: int = Field(description="In the whole index, after the change.")
     changed: int = Field(description="Passages that were added, or (negative) deleted.")
-
-
-class AddedModel(SourceModel):
-    added: int
-    replaced: int = Field(description="Passages of an earlier file of this name.")
-    duplicates: int = Field(description="Passages that the index has already.")
-    left_out: int = Field(description="Records that could not be read.")
-    why: list[str] = Field(description="Of the first of them.")
 
 
 # What FastAPI does not know of: problems and streams.

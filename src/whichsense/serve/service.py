@@ -24,29 +24,27 @@ from fastapi.security import HTTPBearer
 from uvicorn.config import STARTUP_FAILURE
 
 from whichsense.conversation import Conversation
-from whichsense.pipeline import Pipeline
+from whichsense.pipeline import Pipeline, StageHook
 from whichsense.serve import events, state
 from whichsense.serve.answering import (
     Answers,
     BuildPipeline,
     BuildSystems,
     Engine,
-    OnStage,
-    Recall,
+    Engines,
     Reply,
     Running,
     Served,
     Wanted,
-    WatchedPipeline,
     answer,
     begin,
     check_stages,
-    new_id,
     reply,
 )
-from whichsense.serve.events import EventStream, Shared, dump
+from whichsense.serve.events import Event, EventStream, Shared, dump
 from whichsense.serve.problems import Problem, Refused, busy
 from whichsense.serve.settings import (
+    NO_KEY,
     SCOPES,
     ApiKey,
     KeyFile,
@@ -57,16 +55,19 @@ from whichsense.serve.state import (
     Changed,
     Conversations,
     KeptConversation,
+    Quotas,
     Traces,
     Uploads,
+    View,
 )
 from whichsense.serve.telemetry import Telemetry
-from whichsense.types import Case, ServedCase
+from whichsense.types import ServedCase
 
 # Who asks: the API key of a request, its scopes, its rate.
 
 _BURST = 0.25  # of a minute's requests may come at once
 _REMEMBERED = 1000  # keys that need no second scrypt
+_log = logging.getLogger("whichsense.serve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,16 @@ class Caller:
     scopes: tuple[str, ...]
     rate: int | None = None
     """Requests a minute; None: as many as there is room for."""
+    indexes: tuple[str, ...] = ()
+    """The names of those that may be used; none: all."""
+    quota: int | None = None
+    """Bytes of files in a day; None: as many as there is room for."""
 
     @property
-    def sees(self) -> str | None:
-        """The owner whose cases may be seen; None: everyone's."""
-        return None if "write" in self.scopes else self.id
+    def view(self) -> View:
+        """The cases that may be seen: one's own, with the scope `write` everyone's."""
+        owner = None if "write" in self.scopes else self.id
+        return View(owner, self.indexes)
 
 
 _NOBODY = Caller("", SCOPES)  # without keys, on this machine alone
@@ -94,13 +100,21 @@ _UNKNOWN = Problem(
 )
 
 
+_TOO_MANY = "Too many keys that were sent from this address were wrong."
+
+
 class Access:
     """Checks keys. scrypt runs once for each key and process, in a thread; after that a keyed hash is compared."""
 
-    def __init__(self, settings: ServiceSettings, shared: Shared) -> None:
+    def __init__(
+        self, settings: ServiceSettings, shared: Shared, telemetry: Telemetry
+    ) -> None:
         self._file = KeyFile(settings.state)
+        self._telemetry = telemetry
         self._default_rate = settings.rate
+        self._pace = settings.failures, max(1, int(settings.failures * _BURST))
         self._given = settings.api_key.encode()
+        self._given_scopes = settings.api_key_scopes
         self._is_local = settings.is_local
         self._shared = shared
         self._pepper = secrets.token_bytes(32)
@@ -111,34 +125,51 @@ class Access:
         """Always at a public address, and wherever there is or was a key: revoking the last one opens nothing."""
         return bool(self._given or not self._is_local or self._file.keys())
 
-    async def identify(self, authorization: str) -> Caller:
-        """The caller behind an Authorization header; Refused where there is none."""
+    async def _identify(self, authorization: str, address: str) -> Caller:
+        """The caller behind an Authorization header from an address; Refused where there is none."""
         if not self.needs_key():
             return _NOBODY
+        if not authorization:
+            self._telemetry.count_refused_key("none")
+            raise Refused(_UNKNOWN)
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or not token.isascii():
-            raise Refused(_UNKNOWN)
-        if self._given and secrets.compare_digest(token.encode(), self._given):
-            return Caller("environment", ("ask",), self._default_rate)
-        key = await self._verified(token)
-        return Caller(key.id, key.scopes, key.rate or self._default_rate)
+        is_token = scheme.lower() == "bearer" and token.isascii()
+        given = token.encode() if is_token else b""
+        if self._given and secrets.compare_digest(given, self._given):
+            return Caller("environment", self._given_scopes, self._default_rate)
+        key = self._known_key(given) or await self._verified(given, address)
+        rate = key.rate or self._default_rate
+        return Caller(key.id, key.scopes, rate, key.indexes, key.quota)
 
-    async def _verified(self, token: str) -> ApiKey:
-        parts = split_key(token)
-        key = self._file.active().get(parts[0]) if parts else None
-        if parts is None or key is None:
-            raise Refused(_UNKNOWN)
-        mark = hmac.digest(self._pepper, token.encode(), hashlib.sha256)
-        if self._known.get(mark) == key.id:
-            return key
+    def _known_key(self, token: bytes) -> ApiKey | None:
+        """The key that this process has verified before."""
+        key = self._file.keys().get(self._known.get(self._mark(token), ""))
+        return key if key is not None and key.is_active else None
+
+    def _mark(self, token: bytes) -> bytes:
+        return hmac.digest(self._pepper, token, hashlib.sha256)
+
+    async def _verified(self, token: bytes, address: str) -> ApiKey:
+        """The key of a token. An id that there is not is told no sooner than a wrong secret, and who sends many wrong
+        ones has to wait."""
+        source = f"wrong keys of {address}"
+        wait = await asyncio.to_thread(self._shared.wait, source, *self._pace)
+        if wait > 0:
+            raise Refused(busy("wrong-keys", _TOO_MANY, wait + 0.5))
+        key_id, secret = split_key(token.decode()) or ("", "")
+        key = self._file.keys().get(key_id, NO_KEY)
         async with self._one_at_a_time:
-            fits = await asyncio.to_thread(key.fits, parts[1])
-        if not fits:
+            fits = await asyncio.to_thread(key.fits, secret)
+        if not fits or not key.is_active:
+            await asyncio.to_thread(self._shared.admit, source, *self._pace)
+            reason = "inactive" if fits else "secret" if key.id else "unknown"
+            self._telemetry.count_refused_key(reason)
+            _log.warning("a key was refused (%s), from %s", reason, address)
             raise Refused(_UNKNOWN)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        self._known[mark] = key.id
+        self._known[self._mark(token)] = key.id
         return key
 
     async def admit(self, caller: Caller) -> None:
@@ -154,7 +185,9 @@ class Access:
 
     async def check(self, request: Request, scope: str) -> Caller:
         """The caller of a request, who must have a scope and keep within the rate."""
-        caller = await self.identify(request.headers.get("authorization", ""))
+        address = request.client.host if request.client else ""
+        caller = await self._identify(request.headers.get("authorization", ""), address)
+        self._telemetry.record.key = caller.id
         if scope not in caller.scopes:
             raise Refused(
                 Problem(
@@ -185,8 +218,8 @@ def requires(scope: str) -> Callable[..., object]:
 # What the routes work with: one object for each worker.
 
 Result = TypeVar("Result")
-Make = Callable[[WatchedPipeline, Running], str]
-"""Works in a thread over a pipeline that keeps to the limits of one answer, and returns the JSON of its result."""
+Make = Callable[[Pipeline, Running], str]
+"""Works in a thread, within the limits of one answer, and returns the JSON of its result."""
 _REFRESH = 1.0  # seconds between looks for a newer index
 _UNTRACED = 900.0  # seconds for which a case can be rejoined where traces are off
 _CHANGED = Problem(
@@ -194,13 +227,6 @@ _CHANGED = Problem(
     "changed",
     "Someone else replied in this conversation in the same moment.",
     "Read it again, then reply.",
-)
-_LOADING = Problem(
-    503,
-    "loading",
-    "The models are still loading.",
-    "Ask again when /readyz answers with 200.",
-    headers={"Retry-After": "2"},
 )
 
 
@@ -210,22 +236,22 @@ class Service:
     def __init__(
         self,
         settings: ServiceSettings,
-        engine: Engine,
+        engines: Engines,
         folder: Path,
         telemetry: Telemetry,
     ) -> None:
         self.settings = settings
-        self.engine = engine
+        self.engines = engines
         self.shared = Shared(folder / events.FILE)
         kept = settings.state if settings.traces else folder
         self.traces = Traces(kept / state.FILE)
         self.conversations = Conversations(kept / state.FILE)
         self.uploads = Uploads(settings.state / "uploads")
+        self.quotas = Quotas(settings.state / state.QUOTAS)
         self.telemetry = telemetry
-        self.recall = Recall(settings.recall_bytes)
         self.failure: Exception | None = None
         """Why it could not start."""
-        self.access = Access(settings, self.shared)
+        self.access = Access(settings, self.shared, telemetry)
         self.answers = Answers(settings, self.shared, self.telemetry)
         # One writer at a time, beside the answers.
         alone = replace(settings, parallel=1, queue=8, deadline=3600.0)
@@ -234,11 +260,13 @@ class Service:
         self._short = ThreadPoolExecutor(2, "whichsense-short")
         self._short_waiting = 0
 
-    @property
-    def served(self) -> Served:
-        if not self.engine.is_ready:
-            raise Refused(_LOADING)
-        return self.engine.served
+    def engine(self, caller: Caller, index: str = "") -> Engine:
+        """The engine of an index that the caller may use, without a name of the first; Refused where there is none."""
+        return self.engines.choose(index, caller.indexes)
+
+    def served(self, caller: Caller, index: str = "") -> Served:
+        """What answers over it now; Refused while it is loading."""
+        return self.engine(caller, index).served
 
     async def briefly(self, work: Callable[[], Result]) -> Result:
         """Do short work in a thread; refuse it where too much waits already."""
@@ -255,7 +283,8 @@ class Service:
     def submit(
         self,
         make: Make,
-        owner: str,
+        caller: Caller,
+        served: Served,
         *,
         system: str = "",
         threshold: float | None = None,
@@ -263,50 +292,57 @@ class Service:
     ) -> Running:
         """Take work over a system's pipeline into the queue, with a threshold of its own if one is given. Options are
         those of `Answers.submit`."""
-        pipeline = self.served.choose(system).with_threshold(threshold)
+        pipeline = served.choose(system).with_threshold(threshold)
 
-        def work(running: Running, on_stage: OnStage) -> str:
-            watched = WatchedPipeline.of(pipeline, running.limits, on_stage)
-            return make(watched, running)
+        def work(running: Running, on_stage: StageHook) -> str:
+            return make(replace(pipeline, on_stage=on_stage), running)
 
-        return self.answers.submit(work, owner, **options)
+        return self.answers.submit(work, caller.id, served.name, **options)
 
-    def ask(self, wanted: Wanted, owner: str, **options: Any) -> Running:
+    def ask(self, wanted: Wanted, caller: Caller, **options: Any) -> Running:
         """Begin to answer a question. Its result is the JSON of a `ServedCase`."""
-        system = wanted.system or self.served.system
-        pipeline = self.served.choose(system)
+        served = self.served(caller, wanted.index)
+        system = wanted.system or served.system
+        pipeline = served.choose(system)
         check_stages(pipeline, clarify=wanted.clarify, explain=wanted.explain)
+        self.telemetry.record.question = wanted.question
 
-        def make(watched: Pipeline, running: Running) -> str:
-            case = answer(watched, wanted)
-            self._leave_trace(running, case, system)
-            return dump(ServedCase(running.id, case, system).to_json())
+        def make(pipeline: Pipeline, running: Running) -> str:
+            case = answer(pipeline, wanted)
+            answered = ServedCase(running.id, case, system, served.name)
+            self._leave_trace(answered, running.owner)
+            return dump(answered.to_json())
 
-        return self.submit(make, owner, system=system, **options)
+        return self.submit(make, caller, served, system=system, **options)
 
-    def begin(
-        self, question: str, owner: str, system: str = "", **options: Any
-    ) -> Running:
+    def begin(self, wanted: Wanted, caller: Caller, **options: Any) -> Running:
         """Begin a conversation. Its result is the JSON of a `KeptConversation`."""
-        system = system or self.served.system
+        served = self.served(caller, wanted.index)
+        system = wanted.system or served.system
+        self.telemetry.record.question = wanted.question
 
-        def make(watched: Pipeline, running: Running) -> str:
-            conversation = begin(watched, question, new_id())
+        def make(pipeline: Pipeline, running: Running) -> str:
+            conversation = begin(pipeline, wanted.question)
             return self._keep(running, conversation, None, system)
 
-        return self.submit(make, owner, system=system, **options)
+        return self.submit(make, caller, served, system=system, **options)
 
-    def reply(self, kept: KeptConversation, said: Reply, **options: Any) -> Running:
+    def reply(
+        self, kept: KeptConversation, said: Reply, caller: Caller, **options: Any
+    ) -> Running:
         """Reply in a conversation. Its result is the JSON of a `KeptConversation`."""
-        system = kept.system or self.served.system
-        pipeline = self.served.choose(system)
+        served = self.served(caller, kept.index)
+        system = kept.system or served.system
+        pipeline = served.choose(system)
         check_stages(pipeline, clarify=False, explain=said.explain)
+        self.telemetry.record.question = said.text
 
-        def make(watched: Pipeline, running: Running) -> str:
-            conversation = reply(watched, kept.conversation, said)
+        def make(pipeline: Pipeline, running: Running) -> str:
+            conversation = reply(pipeline, kept.conversation, said)
             return self._keep(running, conversation, kept, system)
 
-        return self.submit(make, kept.owner, system=system, **options)
+        owner = replace(caller, id=kept.owner)
+        return self.submit(make, owner, served, system=system, **options)
 
     def _keep(
         self,
@@ -341,20 +377,32 @@ class Service:
             # Whoever opens the case by its link sees what was asked back.
             asked = conversation.last.clarification
             shown = replace(case, clarification=asked)
-            self._leave_trace(running, shown, system)
-        return KeptConversation(conversation, case_id, running.owner, system)
+            served = ServedCase(case_id, shown, system, running.index)
+            self._leave_trace(served, running.owner)
+        return KeptConversation(
+            conversation, case_id, running.owner, system, running.index
+        )
 
-    def _leave_trace(self, running: Running, case: Case, system: str) -> None:
+    def _leave_trace(self, served: ServedCase, owner: str) -> None:
         """In a thread, before the client has the answer: no answered question is without its trace."""
-        if not self.traces.add(running.id, running.owner, case, system):
+        if not self.traces.add(served, owner):
             self.telemetry.count_lost_trace()
 
     async def stream(self, running: Running) -> EventStream:
         """The events of an answer as a response; other workers learn of it first, so that it can be rejoined there."""
         if self.settings.workers > 1:
-            await self.briefly(lambda: self.shared.begin(running.id, running.owner))
-        events = running.follow(heartbeat=self.settings.heartbeat)
-        return EventStream(events, running.id)
+            await self.briefly(
+                lambda: self.shared.begin(running.id, running.owner, running.index)
+            )
+        return self.event_stream(
+            running.follow(heartbeat=self.settings.heartbeat), running.id
+        )
+
+    def event_stream(
+        self, events: AsyncIterator[Event | None], answer_id: str
+    ) -> EventStream:
+        """Events as a response that says where they are rejoined."""
+        return EventStream(events, f"{self.settings.root_path}/v1/cases/{answer_id}")
 
     async def result(
         self, running: Running, request: Request, queue: Answers | None = None
@@ -376,7 +424,7 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_REFRESH)
-            await loop.run_in_executor(self._short, self.engine.refresh)
+            await loop.run_in_executor(self._short, self.engines.refresh)
             with contextlib.suppress(Exception):
                 await loop.run_in_executor(self._short, self._forget)
 
@@ -396,6 +444,7 @@ class Service:
         self._short.shutdown(wait=True)
         self.traces.close()
         self.conversations.close()
+        self.quotas.close()
         self.shared.close()
 
 
@@ -410,7 +459,6 @@ async def _disconnected(request: Request) -> None:
 
 _SWITCH = 0.001  # seconds after which a thread that answers lets the event loop in; 0.005 is usual
 _READY = "ready"  # a file of the shared folder: some worker can answer
-_log = logging.getLogger("whichsense.serve")
 
 
 @contextlib.asynccontextmanager
@@ -422,7 +470,7 @@ async def running_service(
     """A service that loads its models in a thread, and is closed at the end of the block."""
     sys.setswitchinterval(_SWITCH)
     folder = settings.shared or Path(tempfile.mkdtemp(prefix="whichsense-serve-"))
-    service = Service(settings, Engine(settings, build), folder, telemetry)
+    service = Service(settings, Engines(settings, build), folder, telemetry)
     loading = asyncio.create_task(_load(service, folder / _READY))
     if (folder / _READY).exists():
         await loading  # in the place of a worker that died: the others answer meanwhile
@@ -447,7 +495,7 @@ async def running_service(
 async def _load(service: Service, ready: Path) -> None:
     """Load the models in a thread: /healthz answers meanwhile. A service that cannot answer ends."""
     try:
-        await asyncio.to_thread(service.engine.load)
+        await asyncio.to_thread(service.engines.load)
         ready.touch()
     except Exception as error:
         _log.error("the service cannot start: %s", error)

@@ -6,9 +6,10 @@ import hashlib
 import ipaddress
 import json
 import os
+import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from whichsense.files import cache_folder, lock, read_json, write_atomically
 from whichsense.types import Method
 
 # What a service is told before it starts.
+
+_ROOT_PATH = re.compile(r"(/[\w.~-]+)+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)
 
 
 def state_folder() -> Path:
@@ -33,6 +37,8 @@ class ServiceSettings:
 
     index: str = ""
     """A folder, or "sample" or "handbook"; empty: the sample."""
+    indexes: Mapping[str, str] = field(default_factory=dict)
+    """Several in place of that one, by the names that requests use; the first is the default."""
     cluster: str = ""
     """The Ray cluster on which the index's shards are searched; empty: this process searches."""
     replicas: int = 1
@@ -70,10 +76,18 @@ class ServiceSettings:
     """The largest file that may be added to the index."""
     body_seconds: float = 10.0
     """Seconds in which a request's body has to arrive; a file gets that long for each megabyte."""
-    recall_bytes: int = 32 * 2**20
-    """Memory for searches that were answered before; 0: none is remembered."""
     rate: int = 600
     """Requests a minute for a key that has no rate of its own."""
+    failures: int = 30
+    """Wrong keys a minute from one address; who sends more has to wait."""
+    root_path: str = ""
+    """What a proxy puts before every path: "/whichsense"."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of the proxies whose forwarded headers are believed."""
+    access_log: str = ""
+    """The file that gets a line of JSON for each request; "-": standard error; empty: none."""
+    log_questions: bool = False
+    """Whether these lines have the questions, too."""
     state: Path = field(default_factory=state_folder)
     """The folder of keys and traces."""
     traces: bool = True
@@ -83,28 +97,45 @@ class ServiceSettings:
     origins: tuple[str, ...] = ()
     """Origins of other pages that may ask; none: CORS stays closed."""
     api_key: str = field(default="", repr=False)
-    """A key with the scope "ask" from the environment, beside those of the key file."""
+    """A key from the environment, beside those of the key file."""
+    api_key_scopes: tuple[str, ...] = ("ask",)
     shared: Path | None = None
     """The folder that the workers of this service share while it runs; `run` makes it."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "parallel", "threads", "deadline", "rate"):
+        for name in ("workers", "parallel", "threads", "deadline", "rate", "failures"):
             if getattr(self, name) <= 0:
                 raise BadConfig(f"'{name}' must be more than 0.")
         if self.queue < 0:
             raise BadConfig("'queue' must be at least 0.")
+        if self.root_path and not _ROOT_PATH.fullmatch(self.root_path):
+            raise BadConfig(
+                f"'{self.root_path}' is no root path. Begin it with '/', and end it without: /whichsense"
+            )
+        for name in self.indexes:
+            if not _NAME.fullmatch(name):
+                raise BadConfig(
+                    f"'{name}' cannot name an index. Use up to 60 letters, digits, '-', '_' and '.'."
+                )
 
     @property
-    def is_embedded(self) -> bool:
-        """Whether the index is one that ships with the package, which is never written to."""
-        if self.index in ("", "sample", "handbook"):
-            return True
-        return cache_folder().resolve() in Path(self.index).resolve().parents
+    def places(self) -> Mapping[str, str]:
+        """Every index that is served by its name, the default first."""
+        from whichsense.sample import corpus_name  # which loads what searches
+
+        return self.indexes or {corpus_name(self.index): self.index}
 
     @property
     def is_local(self) -> bool:
         """Whether only programs of this machine can reach the service."""
         return is_loopback(self.host)
+
+
+def is_embedded(place: str) -> bool:
+    """Whether an index is one that ships with the package, which is never written to."""
+    if place in ("", "sample", "handbook"):
+        return True
+    return cache_folder().resolve() in Path(place).resolve().parents
 
 
 @lru_cache(1024)
@@ -143,6 +174,17 @@ class ApiKey:
     rate: int | None = None
     """Requests a minute; None: the service's own."""
     revoked: float | None = None
+    indexes: tuple[str, ...] = ()
+    """The names of those that it may use; none: all."""
+    expires: float | None = None
+    """Seconds since 1970; None: never."""
+    quota: int | None = None
+    """Bytes of files that it may upload in a day; None: as many as there is room for."""
+
+    @property
+    def is_active(self) -> bool:
+        is_due = self.expires is not None and time.time() >= self.expires
+        return self.revoked is None and not is_due
 
     def fits(self, secret: str) -> bool:
         """Whether this is the key's secret. Takes as long as scrypt does."""
@@ -154,22 +196,19 @@ def _digest(secret: str, salt: bytes) -> str:
     return hashlib.scrypt(secret.encode(), salt=salt, n=_COST, r=8, p=1).hex()
 
 
-def make_key(
-    name: str, scopes: Iterable[str], rate: int | None = None
-) -> tuple[str, ApiKey]:
+def _make_key(name: str, scopes: Iterable[str], **bounds: Any) -> tuple[str, ApiKey]:
     """A new key: what its owner is given, and what is kept."""
     key_id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)
+    digest = _digest(secret, salt)
     kept = ApiKey(
-        key_id,
-        name,
-        tuple(scopes),
-        salt.hex(),
-        _digest(secret, salt),
-        time.time(),
-        rate,
+        key_id, name, tuple(scopes), salt.hex(), digest, time.time(), **bounds
     )
     return f"{_PREFIX}_{key_id}_{secret}", kept
+
+
+NO_KEY = ApiKey("", "", (), "00" * 16, "", 0.0)
+"""Whose secret nobody has: an id that there is not takes as long to refuse as one that there is."""
 
 
 def split_key(token: str) -> tuple[str, str] | None:
@@ -211,7 +250,9 @@ class KeyFile:
         keys = {}
         try:
             for row in read_json(self._path)["keys"]:
-                key = ApiKey(**row | {"scopes": tuple(row["scopes"])})
+                for name in ("scopes", "indexes"):
+                    row[name] = tuple(row.get(name, ()))
+                key = ApiKey(**row)
                 keys[key.id] = key
         except (BadInput, KeyError, TypeError) as error:
             raise BadConfig(
@@ -220,11 +261,12 @@ class KeyFile:
         return keys
 
     def active(self) -> dict[str, ApiKey]:
-        return {key.id: key for key in self.keys().values() if key.revoked is None}
+        return {key.id: key for key in self.keys().values() if key.is_active}
 
-    def add(self, name: str, scopes: Iterable[str], rate: int | None = None) -> str:
-        """Make a key and keep its hash; the key itself, which cannot be shown again."""
-        token, kept = make_key(name, scopes, rate)
+    def add(self, name: str, scopes: Iterable[str], **bounds: Any) -> str:
+        """Make a key and keep its hash; the key itself, which cannot be shown again. `bounds` are fields of an ApiKey:
+        `rate`, `indexes`, `expires`, `quota`."""
+        token, kept = _make_key(name, scopes, **bounds)
         self._change(lambda keys: keys | {kept.id: kept})
         return token
 

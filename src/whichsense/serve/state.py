@@ -61,13 +61,30 @@ class Database:
             self._connection.close()
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which cases and conversations a caller sees."""
+
+    owner: str | None = None
+    """Whose; None: everyone's."""
+    indexes: tuple[str, ...] = ()
+    """Asked of which indexes; none: of all."""
+
+    def shows(self, owner: str, index: str) -> bool:
+        """Whether what an owner asked of an index is seen."""
+        is_own = self.owner in (None, owner)
+        return is_own and (not self.indexes or index in self.indexes)
+
+
+EVERYTHING = View()
+
 # Every answered question leaves its case in SQLite, with what people said of it.
 
 FILE = "traces.sqlite"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS traces (
     id TEXT PRIMARY KEY, at REAL, owner TEXT, question TEXT, seconds REAL, readings INTEGER, stopped TEXT, body BLOB,
-    system TEXT DEFAULT '', spent TEXT DEFAULT '{}'
+    system TEXT DEFAULT '', spent TEXT DEFAULT '{}', place TEXT DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS traces_by_time ON traces (at);
 CREATE TABLE IF NOT EXISTS feedback (trace TEXT, at REAL, owner TEXT, verdict TEXT, about TEXT, correction TEXT);
@@ -75,7 +92,11 @@ CREATE INDEX IF NOT EXISTS feedback_by_trace ON feedback (trace);
 CREATE TABLE IF NOT EXISTS gaps (since REAL, until REAL, lost INTEGER, reason TEXT);
 """
 # What earlier versions did not keep.
-_LATER = {"system": "TEXT DEFAULT ''", "spent": "TEXT DEFAULT '{}'"}
+_LATER = {
+    "system": "TEXT DEFAULT ''",
+    "spent": "TEXT DEFAULT '{}'",
+    "place": "TEXT DEFAULT ''",  # the name of the index
+}
 Kind = Literal["", "judged", "wrong", "unanswered", "stopped"]
 """Which cases to list: all, those that someone judged, found wrong, without an answer, stopped."""
 _WHERE: dict[str, str] = {
@@ -117,6 +138,8 @@ class TraceSummary:
     """The system that answered."""
     spent: Mapping[str, float] = field(default_factory=dict)
     """Seconds by stage."""
+    index: str = ""
+    """The name of the index that was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,27 +166,28 @@ class Traces:
         """The cases that could not be written since the last one that could."""
         return self._gap
 
-    def add(self, case_id: str, owner: str, case: Case, system: str = "") -> bool:
-        """Keep a case, and which system answered; False where it could not be written."""
-        body = zlib.compress(json.dumps(case.to_json()).encode(), 1)
+    def add(self, served: ServedCase, owner: str) -> bool:
+        """Keep a case, and what answered; False where it could not be written."""
+        case = served.case
         spent = {stage: round(cost.seconds, 4) for stage, cost in case.spent.items()}
         row = (
-            case_id,
+            served.id,
             time.time(),
             owner,
             case.question,
             case.seconds,
             len(case.readings),
             case.stopped,
-            body,
-            system,
+            zlib.compress(json.dumps(case.to_json()).encode(), 1),
+            served.system,
             json.dumps(spent),
+            served.index,
         )
         try:
             self._database.rows(
                 "INSERT OR REPLACE INTO traces"
-                " (id, at, owner, question, seconds, readings, stopped, body, system, spent)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " (id, at, owner, question, seconds, readings, stopped, body, system, spent, place)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
             self._close_gap()
@@ -190,20 +214,15 @@ class Traces:
         self._database.rows("INSERT INTO gaps VALUES (?, ?, ?, ?)", row)
         _log.warning("traces are written again; %d were lost", gap.lost)
 
-    def find(self, case_id: str, owner: str | None = None) -> Case | None:
-        """A case by its id; with an owner, only that owner's."""
-        served = self.find_served(case_id, owner)
-        return served.case if served else None
-
-    def find_served(self, case_id: str, owner: str | None = None) -> ServedCase | None:
-        """A case with the system that answered."""
+    def find(self, case_id: str, view: View = EVERYTHING) -> ServedCase | None:
+        """A case by its id, with what answered; None where the view does not show it."""
         rows = self._database.rows(
-            "SELECT body, owner, system FROM traces WHERE id = ?", (case_id,)
+            "SELECT body, owner, system, place FROM traces WHERE id = ?", (case_id,)
         )
-        for body, kept_for, system in rows:
-            if owner is None or owner == kept_for:
+        for body, owner, system, index in rows:
+            if view.shows(owner, index):
                 case = Case.from_json(json.loads(zlib.decompress(body)))
-                return ServedCase(case_id, case, system)
+                return ServedCase(case_id, case, system, index)
         return None
 
     def add_feedback(self, case_id: str, owner: str, feedback: Feedback) -> None:
@@ -228,26 +247,27 @@ class Traces:
         self,
         limit: int = 50,
         before: float | None = None,
-        owner: str | None = None,
+        view: View = EVERYTHING,
         *,
         kind: Kind = "",
         containing: str = "",
     ) -> list[TraceSummary]:
-        """The latest cases, newest first: before a time, of one owner, of a kind, with words in the question."""
+        """The latest cases of a view, newest first: before a time, of a kind, with words in the question."""
         rows = self._database.rows(
             "SELECT * FROM (SELECT id, at, question, seconds, readings, stopped,"
             " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'up') AS up,"
             " (SELECT count(*) FROM feedback WHERE trace = id AND verdict = 'down') AS down,"
-            " system, spent FROM traces"
+            " system, spent, place FROM traces"
             " WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR owner = ?2)"
+            " AND (?5 = '[]' OR place IN (SELECT value FROM json_each(?5)))"
             " AND (?3 = '' OR instr(lower(question), lower(?3)) > 0))"
             f" WHERE {_WHERE[kind]} ORDER BY at DESC LIMIT ?4",
-            (before, owner, containing, limit),
+            (before, view.owner, containing, limit, json.dumps(view.indexes)),
         )
         summaries = []
-        for *row, spent in rows:
+        for *row, spent, index in rows:
             summary = TraceSummary(*row)
-            summaries.append(replace(summary, spent=json.loads(spent)))
+            summaries.append(replace(summary, spent=json.loads(spent), index=index))
         return summaries
 
     def gaps(self) -> list[Gap]:
@@ -260,8 +280,8 @@ class Traces:
     def export(self) -> Iterator[dict[str, Any]]:
         """Every case with its id, time and feedback, oldest first."""
         for case_id, at in self._database.rows("SELECT id, at FROM traces ORDER BY at"):
-            case = self.find(case_id)
-            if case is not None:
+            served = self.find(case_id)
+            if served is not None:
                 said = []
                 for one in self.feedback(case_id):
                     said.append(
@@ -275,7 +295,8 @@ class Traces:
                 yield {
                     "id": case_id,
                     "at": at,
-                    "case": case.to_json(),
+                    "index": served.index,
+                    "case": served.case.to_json(),
                     "feedback": said,
                 }
 
@@ -305,11 +326,12 @@ class Traces:
 
 _CONVERSATIONS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS conversations (
-    id TEXT PRIMARY KEY, at REAL, owner TEXT, case_id TEXT, mark INTEGER, body BLOB, system TEXT DEFAULT ''
+    id TEXT PRIMARY KEY, at REAL, owner TEXT, case_id TEXT, mark INTEGER, body BLOB, system TEXT DEFAULT '',
+    place TEXT DEFAULT ''
 );
 """
 # What earlier versions did not keep.
-_CONVERSATIONS_LATER = {"system": "TEXT DEFAULT ''"}
+_CONVERSATIONS_LATER = {"system": "TEXT DEFAULT ''", "place": "TEXT DEFAULT ''"}
 _IN_MEMORY = 200  # conversations that are remembered while they cannot be written
 
 
@@ -322,12 +344,15 @@ class KeptConversation:
     owner: str = ""
     system: str = ""
     """The system that answers in it; empty: the first that is served."""
+    index: str = ""
+    """The index that is asked in it; empty: the first that is served."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "id": self.conversation.id,
             "case_id": self.case_id,
             "system": self.system,
+            "index": self.index,
             "tentative": self.conversation.last.is_tentative,
             "conversation": self.conversation.to_json(),
         }
@@ -337,7 +362,7 @@ class KeptConversation:
         """Read what `to_json` wrote."""
         conversation = Conversation.from_json(value["conversation"])
         case_id, system = str(value["case_id"]), str(value["system"])
-        return cls(conversation, case_id, owner, system)
+        return cls(conversation, case_id, owner, system, str(value["index"]))
 
 
 class Changed(Exception):
@@ -362,9 +387,9 @@ class Conversations:
         try:
             if before is None or conversation.id in self._unwritten:
                 written = self._database.rows(
-                    "INSERT OR REPLACE INTO conversations (id, at, owner, case_id, body, mark, system)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                    (*row, mark, kept.system),
+                    "INSERT OR REPLACE INTO conversations (id, at, owner, case_id, body, mark, system, place)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                    (*row, mark, kept.system, kept.index),
                 )
             else:
                 written = self._database.rows(
@@ -383,18 +408,18 @@ class Conversations:
             raise Changed(conversation.id)
 
     def find(
-        self, conversation_id: str, owner: str | None = None
+        self, conversation_id: str, view: View = EVERYTHING
     ) -> KeptConversation | None:
-        """A conversation by its id; with an owner, only that owner's."""
+        """A conversation by its id; None where the view does not show it."""
         kept = self._unwritten.get(conversation_id)
         if kept is None:
             for body, *about in self._database.rows(
-                "SELECT body, case_id, owner, system FROM conversations WHERE id = ?",
+                "SELECT body, case_id, owner, system, place FROM conversations WHERE id = ?",
                 (conversation_id,),
             ):
                 value = json.loads(zlib.decompress(body))
                 kept = KeptConversation(Conversation.from_json(value), *about)
-        if kept is None or owner not in (None, kept.owner):
+        if kept is None or not view.shows(kept.owner, kept.index):
             return None
         return kept
 
@@ -424,6 +449,9 @@ def _mark(conversation: Conversation) -> int:
 _KEPT = (
     86_400.0  # seconds for which a file that was not sent to its end can be continued
 )
+QUOTAS = "quotas.sqlite"
+_DAY = 86_400.0
+_QUOTAS_SCHEMA = "CREATE TABLE IF NOT EXISTS spent (key TEXT, day REAL, bytes INTEGER, PRIMARY KEY (key, day))"
 _POLL = 0.05  # seconds between two looks at whose turn it is
 
 
@@ -486,6 +514,34 @@ class Uploads:
             yield path
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+class Quotas:
+    """How much each key has uploaded today, in a database of its own that is made when it is needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._database: Database | None = None
+
+    def spend(self, key: str, size: int, quota: int) -> float:
+        """Count so many bytes of a key, and return 0; where they would be more than its quota of a day, count nothing
+        and return the seconds until tomorrow (UTC)."""
+        with self._lock:
+            if self._database is None:
+                self._database = Database(self._path, _QUOTAS_SCHEMA)
+        day, passed = divmod(time.time(), _DAY)
+        self._database.rows("DELETE FROM spent WHERE day < ?", (day,))
+        fits = size <= quota and self._database.rows(
+            "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT (key, day) DO UPDATE SET bytes = bytes + ?3"
+            " WHERE bytes + ?3 <= ?4 RETURNING bytes",
+            (key, day, size, quota),
+        )
+        return 0.0 if fits else _DAY - passed
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
 
 
 def _remove(path: Path) -> None:

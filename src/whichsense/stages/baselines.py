@@ -39,7 +39,7 @@ class DisambiguateFirst:
         return finished
 
     def _answer(self, rewrites: Sequence[str]) -> list[Reading]:
-        """A reading for each rewrite that the reader has an answer to."""
+        """Return a reading for each rewrite that the reader has an answer to."""
         cases = [Case(rewrite, policy=self.policy) for rewrite in rewrites]
         cases = self.retriever.retrieve(cases, self.depth)
         if self.reranker is not None:

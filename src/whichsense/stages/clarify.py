@@ -7,17 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.compact.clarifier import repair
-from whichsense.models.seq2seq.formats import clarified
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.stages.providers import (
-    COMPACT,
-    LLM,
-    BuildContext,
-    Factory,
-    GeneratorStage,
-    endpoint,
-)
+from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
 from whichsense.text.clarification import (
     ParsedClarification,
     compose_question,
@@ -53,7 +44,7 @@ class SeqClarifier(GeneratorStage):
     tasks: ClassVar = ("clarification",)
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
-        """What the model asks; where that is not a list of options, the rewrites themselves are offered."""
+        """Return what the model asks; where that is not a list of options, the rewrites themselves are offered."""
         questions = []
         answers = []
         hits = []
@@ -62,6 +53,8 @@ class SeqClarifier(GeneratorStage):
             answers.append([reading.answer for reading in case.readings])
             # Without readings (CAmbigNQ's "no answers"), all passages are the evidence.
             hits.append(evidence_of(case.readings) or list(case.hits))
+        from whichsense.models.compact.clarifier import repair
+
         texts = self.write(questions, answers, hits)
         clarified_cases = []
         for case, text in zip(cases, texts, strict=True):
@@ -76,7 +69,7 @@ class SeqClarifier(GeneratorStage):
         answers: Sequence[Sequence[str]],
         hits: Sequence[Sequence[Hit]],
     ) -> list[str]:
-        """The clarification questions as the model writes them."""
+        """Return the clarification questions as the model writes them."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import clarifier_parts, composed
 
@@ -104,7 +97,7 @@ def _bound_to_readings(text: str, case: Case) -> Clarification:
 def offer_each(
     readings: Sequence[Reading], lead: str = "Which one", category: str = "one"
 ) -> Clarification:
-    """A clarification with each reading by its label, else its rewrite, else its source."""
+    """Return a clarification with each reading by its label, else its rewrite, else its source."""
     labels = [one.label or one.source or one.question for one in readings]
     return offered(lead, category, labels, readings)
 
@@ -112,7 +105,7 @@ def offer_each(
 def offered(
     lead: str, category: str, labels: Sequence[str], readings: Sequence[Reading]
 ) -> Clarification:
-    """A clarification with one option for each reading, in this order."""
+    """Return a clarification with one option for each reading, in this order."""
     options = []
     for number, label in enumerate(labels, 1):
         own = tuple(readings[number - 1 : number])
@@ -123,7 +116,7 @@ def offered(
 
 
 def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
-    """The passages that readings rest on, each once, the first of every reading before any second one."""
+    """Return the passages that readings rest on, each once, the first of every reading before any second one."""
     most = max((len(reading.evidence) for reading in readings), default=0)
     hits: dict[str, Hit] = {}
     for rank in range(most):
@@ -182,7 +175,8 @@ class LLMClarifier:
 
 
 def _ask_which(talk: Talk, case: Case) -> Case:
-    """The case with its clarification; one with a single reading needs none."""
+    """Return the case with its clarification; one with a single reading needs none."""
+    from whichsense.models.compact.clarifier import repair
     from whichsense.models.llm.wording import write_clarification
 
     if len(case.readings) < 2:
@@ -203,6 +197,8 @@ class ClarifiedReader:
 
     def answer_options(self, case: Case) -> list[Reading]:
         """A reading for each option of the case's clarification; where nothing is found, with an empty answer."""
+        from whichsense.models.seq2seq.formats import clarified
+
         clarification = case.clarification
         if clarification is None:
             return []
@@ -233,22 +229,12 @@ class ClarifierSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
-    return SeqClarifier(settings.model, settings.beams, context.device)
-
-
-def _compact(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
-    return CompactClarifier()
-
-
-def _llm(settings: ClarifierSettings, context: BuildContext) -> Clarifier:
-    embedded = PROVIDERS.get(COMPACT)
-    instead = embedded(settings, context) if embedded else None
-    return LLMClarifier(endpoint(context, "clarifier"), instead)
-
-
 PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
-    COMPACT: _compact,
-    LLM: _llm,
-    "clarification": _seq2seq,
+    COMPACT: lambda settings, context: CompactClarifier(),
+    LLM: lambda settings, context: LLMClarifier(
+        endpoint(context, "clarifier"), CompactClarifier()
+    ),
+    "clarification": lambda settings, context: SeqClarifier(
+        settings.model, settings.beams, context.device
+    ),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Detector
-from whichsense.stages.providers import COMPACT, LLM, BuildContext, Factory, endpoint
+from whichsense.stages.providers import COMPACT, LLM, Factory, endpoint
 from whichsense.types import Case
 
 if TYPE_CHECKING:
@@ -89,27 +89,13 @@ class DetectorSettings:
     threshold: float = 0.5
 
 
-def _bert(settings: DetectorSettings, context: BuildContext) -> Detector:
-    return BertDetector(settings.model, settings.threshold, context.device)
-
-
-def _answers(settings: DetectorSettings, context: BuildContext) -> Detector:
-    return AnswersDetector()
-
-
-def _compact(settings: DetectorSettings, context: BuildContext) -> Detector:
-    return CompactDetector(context.compact)
-
-
-def _llm(settings: DetectorSettings, context: BuildContext) -> Detector:
-    return LLMDetector(
-        endpoint(context, "detector"), context.compact, settings.threshold
-    )
-
-
 PROVIDERS: Mapping[str, Factory[DetectorSettings, Detector]] = {
-    COMPACT: _compact,
-    LLM: _llm,
-    "ambiguity-detector": _bert,
-    "answers": _answers,
+    COMPACT: lambda settings, context: CompactDetector(context.compact),
+    LLM: lambda settings, context: LLMDetector(
+        endpoint(context, "detector"), context.compact, settings.threshold
+    ),
+    "ambiguity-detector": lambda settings, context: BertDetector(
+        settings.model, settings.threshold, context.device
+    ),
+    "answers": lambda settings, context: AnswersDetector(),
 }

@@ -8,14 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.stages.providers import (
-    COMPACT,
-    LLM,
-    BuildContext,
-    Factory,
-    GeneratorStage,
-    endpoint,
-)
+from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
 from whichsense.text.words import words
 from whichsense.types import Candidate, Case, Reading
 
@@ -31,7 +24,7 @@ class SeqDisambiguator(GeneratorStage):
     tasks: ClassVar = ("question-disambiguation",)
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        """A question with one answer is not ambiguous and stays as it is."""
+        """Rewrite for each answer; a question with one answer is not ambiguous and stays as it is."""
         inputs = []
         for case in cases:
             if len(case.answers) > 1:
@@ -83,7 +76,7 @@ class SeqDisambiguator(GeneratorStage):
 
 
 def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
-    """The case with a reading for each answer."""
+    """Return the case with a reading for each answer."""
     readings = []
     for rewrite, answer in zip(rewrites, case.answers, strict=True):
         reading = Reading(rewrite, answer.answer, answer.spans, answer.score)
@@ -119,7 +112,7 @@ def distinct(
 
 
 def _plain(text: str) -> str:
-    """What makes two questions the same to a person."""
+    """Return what makes two questions the same to a person."""
     return " ".join(words(text))
 
 
@@ -142,7 +135,7 @@ class FirstRewriter(GeneratorStage):
     tasks: ClassVar = ("disambiguate-first",)
 
     def rewrite(self, questions: Sequence[str]) -> list[list[str]]:
-        """The readings that the model thinks of, as questions; the question itself where it thinks of none."""
+        """Return the readings that the model thinks of, as questions; the question itself where it thinks of none."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import composed
 
@@ -214,36 +207,18 @@ class DisambiguatorSettings:
     beams: int = 4
 
 
-def _seq2seq(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
-    return SeqDisambiguator(settings.model, settings.beams, context.device)
-
-
-def _prompt_copy(
-    settings: DisambiguatorSettings, context: BuildContext
-) -> Disambiguator:
-    return PromptCopy()
-
-
-def _compact(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
-    return CompactDisambiguator(context.compact)
-
-
-def _llm(settings: DisambiguatorSettings, context: BuildContext) -> Disambiguator:
-    return LLMDisambiguator(endpoint(context, "disambiguator"), context.compact)
-
-
-def _first_rewriter(
-    settings: DisambiguatorSettings, context: BuildContext
-) -> QuestionRewriter:
-    return FirstRewriter(settings.model, settings.beams, context.device)
-
-
 PROVIDERS: Mapping[str, Factory[DisambiguatorSettings, Disambiguator]] = {
-    COMPACT: _compact,
-    LLM: _llm,
-    "question-disambiguation": _seq2seq,
-    "prompt-copy": _prompt_copy,
+    COMPACT: lambda settings, context: CompactDisambiguator(context.compact),
+    LLM: lambda settings, context: LLMDisambiguator(
+        endpoint(context, "disambiguator"), context.compact
+    ),
+    "question-disambiguation": lambda settings, context: SeqDisambiguator(
+        settings.model, settings.beams, context.device
+    ),
+    "prompt-copy": lambda settings, context: PromptCopy(),
 }
 REWRITERS: Mapping[str, Factory[DisambiguatorSettings, QuestionRewriter]] = {
-    "disambiguate-first": _first_rewriter
+    "disambiguate-first": lambda settings, context: FirstRewriter(
+        settings.model, settings.beams, context.device
+    )
 }

@@ -63,7 +63,7 @@ def build_stage(
     providers: Mapping[str, Factory[Settings, Stage]],
     context: BuildContext,
 ) -> Stage:
-    """The stage that settings ask for, by their provider or by what their model was trained as."""
+    """Return the stage that settings ask for, by their provider or by what their model was trained as."""
     provider = settings.provider or _trained_task(settings.model, kind)
     if provider not in providers:
         if settings.provider:
@@ -75,7 +75,7 @@ def build_stage(
 
 
 def _trained_task(model: str, kind: str) -> str:
-    """What a model was trained as, from the file that every task writes beside its weights."""
+    """Return what a model was trained as, from the file that every task writes beside its weights."""
     if not model:
         raise BadConfig(
             f'[{kind}] needs a model: model = "runs/…/model", or a provider: provider = "{COMPACT}".'
@@ -89,14 +89,14 @@ def _trained_task(model: str, kind: str) -> str:
 
 
 def own_reader(context: BuildContext, kind: str) -> Reader:
-    """The system's reader, for a stage that asks again."""
+    """Return the system's reader, for a stage that asks again."""
     if context.reader is None:
         raise MissingStage(f"[{kind}] asks the system's reader, and there is none.")
     return context.reader
 
 
 def endpoint(context: BuildContext, kind: str) -> Endpoint:
-    """The system's language model, for a stage that asks it."""
+    """Return the system's language model, for a stage that asks it."""
     if context.llm is None:
         raise MissingStage(
             f"[{kind}] asks a language model, and the system names none: add [llm]."

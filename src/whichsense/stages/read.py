@@ -46,7 +46,7 @@ class SeqReader(GeneratorStage):
     def read_after(
         self, cases: Sequence[Case], known: Sequence[str] | None
     ) -> list[Case]:
-        """The same, where the model must begin with a known answer of each question (co-training)."""
+        """Return the same, where the model must begin with a known answer of each question (co-training)."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import composed
 
@@ -80,7 +80,7 @@ class SeqReader(GeneratorStage):
         return tuple(candidates)
 
     def _cased(self, answer: str, spans: Sequence[Span]) -> str:
-        """A model that writes small letters only: the answer as the best passage writes it."""
+        """Return a model that writes small letters only: the answer as the best passage writes it."""
         if not spans or not self.generator.form.lowercase:
             return answer
         best = spans[0]
@@ -148,7 +148,7 @@ class VotingReader:
         return read
 
     def _elect(self, ballots: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
-        """The answers with the most votes, in the order in which they were first given."""
+        """Return the answers with the most votes, in the order in which they were first given."""
         votes: Counter[str] = Counter()
         first: dict[str, Candidate] = {}
         for ballot in ballots:
@@ -252,13 +252,8 @@ class ReaderSettings:
 
 
 def _seq2seq(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return SeqReader(
-        settings.model, settings.beams, context.device, settings.threshold or 0.0
-    )
-
-
-def _extractive(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return ExtractiveReader(settings.model, settings.threshold, context.device)
+    threshold = settings.threshold or 0.0
+    return SeqReader(settings.model, settings.beams, context.device, threshold)
 
 
 def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
@@ -269,24 +264,20 @@ def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
     return VotingReader(voters)
 
 
-def _compact(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return CompactReader(context.compact)
-
-
-def _llm(settings: ReaderSettings, context: BuildContext) -> Reader:
-    return LLMReader(endpoint(context, "reader"), context.compact)
-
-
 def _documents(settings: ReaderSettings, context: BuildContext) -> Reader:
     least = 0.3 if settings.threshold is None else settings.threshold
     return DocumentReader(context.compact, least, settings.similar)
 
 
 PROVIDERS: Mapping[str, Factory[ReaderSettings, Reader]] = {
-    COMPACT: _compact,
-    LLM: _llm,
+    COMPACT: lambda settings, context: CompactReader(context.compact),
+    LLM: lambda settings, context: LLMReader(
+        endpoint(context, "reader"), context.compact
+    ),
     "documents": _documents,
-    "extractive-reader": _extractive,
+    "extractive-reader": lambda settings, context: ExtractiveReader(
+        settings.model, settings.threshold, context.device
+    ),
     "answer-prediction": _seq2seq,
     "verification": _seq2seq,
     "clarified-reader": _seq2seq,

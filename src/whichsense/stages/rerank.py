@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Reranker
-from whichsense.stages.providers import COMPACT, BuildContext, Factory
+from whichsense.stages.providers import COMPACT, Factory
 from whichsense.types import Case, Hit
 
 if TYPE_CHECKING:
@@ -99,20 +99,12 @@ class RerankerSettings:
     """Of a joint reranker: how many are picked in view of each other."""
 
 
-def _cross_encoder(settings: RerankerSettings, context: BuildContext) -> Reranker:
-    return CrossEncoderReranker(settings.model, context.device)
-
-
-def _joint(settings: RerankerSettings, context: BuildContext) -> Reranker:
-    return JointReranker(settings.model, settings.picks, context.device)
-
-
-def _compact(settings: RerankerSettings, context: BuildContext) -> Reranker:
-    return CompactReranker(context.compact)
-
-
 PROVIDERS: Mapping[str, Factory[RerankerSettings, Reranker]] = {
-    COMPACT: _compact,
-    "reranker": _cross_encoder,
-    "joint-reranker": _joint,
+    COMPACT: lambda settings, context: CompactReranker(context.compact),
+    "reranker": lambda settings, context: CrossEncoderReranker(
+        settings.model, context.device
+    ),
+    "joint-reranker": lambda settings, context: JointReranker(
+        settings.model, settings.picks, context.device
+    ),
 }

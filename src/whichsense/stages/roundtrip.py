@@ -16,7 +16,7 @@ MOST_ANSWERS = 20
 def keep_distinct_answers(
     cases: Sequence[Case], most: int = MOST_ANSWERS
 ) -> list[Case]:
-    """The first of the answers that have the same normal form, and at most so many."""
+    """Return the first of the answers that have the same normal form, and at most so many."""
     distinct = []
     for case in cases:
         answers = _merge((), case.answers, most)

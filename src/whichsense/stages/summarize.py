@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.errors import BadConfig
@@ -156,12 +156,8 @@ class LLMSummarizer:
 
 @dataclass(frozen=True)
 class CompactSummarizer:
-    """One paragraph of statements and sentences of the evidence, without a language model.
+    """One paragraph of sentences of the evidence, each in its context and cited, without a language model."""
 
-    What is copied is shortened and its mentions are named; what is reworded must be supported by its passage.
-    """
-
-    compact: Compact
     least: int = 60
     most: int = 100
 
@@ -171,22 +167,8 @@ class CompactSummarizer:
         length = Length(self.least, self.most)
         summarized = []
         for case in cases:
-            answer = write_story(case, self._support, length)
-            summarized.append(replace(case, long_answer=answer))
+            summarized.append(replace(case, long_answer=write_story(case, length)))
         return summarized
-
-    @cached_property
-    def _support(self) -> Support:
-        """The judge of the weights, or word overlap where they have none."""
-        from whichsense.models.compact.support_judge import (
-            NETS,
-            SupportJudge,
-            WordOverlap,
-        )
-
-        if not (self.compact.folder / NETS).is_file():
-            return WordOverlap()
-        return SupportJudge(self.compact.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,33 +227,20 @@ class SummarizerSettings:
             )
 
 
-def _seq2seq(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return SeqSummarizer(settings.model, settings.beams, context.device)
-
-
-def _question(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return QuestionRepeated(settings.times)
-
-
-def _passages(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return BestPassages(settings.passages)
-
-
-def _llm(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    instead = _compact(settings, context)
-    return LLMSummarizer(endpoint(context, "summarizer"), context.compact, instead)
-
-
 def _compact(settings: SummarizerSettings, context: BuildContext) -> Summarizer:
-    return CompactSummarizer(context.compact, settings.least, settings.most)
+    return CompactSummarizer(settings.least, settings.most)
 
 
 PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
     COMPACT: _compact,
-    LLM: _llm,
-    "long-answer": _seq2seq,
-    "question": _question,
-    "passages": _passages,
+    LLM: lambda settings, context: LLMSummarizer(
+        endpoint(context, "summarizer"), context.compact, _compact(settings, context)
+    ),
+    "long-answer": lambda settings, context: SeqSummarizer(
+        settings.model, settings.beams, context.device
+    ),
+    "question": lambda settings, context: QuestionRepeated(settings.times),
+    "passages": lambda settings, context: BestPassages(settings.passages),
 }
 
 

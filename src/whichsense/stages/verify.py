@@ -49,7 +49,7 @@ class LMVerifier(GeneratorStage):
         return verified
 
     def score(self, cases: Sequence[Case]) -> list[Case]:
-        """All readings of each case with their scores, each answer once, most likely first."""
+        """Return all readings of each case with their scores, each answer once, most likely first."""
         from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
@@ -135,7 +135,7 @@ def tuned_threshold(
     golds: Sequence[Gold],
     metric: Callable[[Gold, Sequence[Reading]], float],
 ) -> tuple[float, float]:
-    """The threshold that gives the highest mean of a metric over validation questions, and that mean.
+    """Return the threshold that gives the highest mean of a metric over validation questions, and that mean.
 
     Every score that occurs is tried; of equally good ones the lowest, which keeps most.
     """
@@ -220,27 +220,18 @@ class VerifierSettings:
 
 
 def _lm(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return LMVerifier(
-        settings.model, device=context.device, threshold=settings.threshold
-    )
-
-
-def _em(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return EMVerifier(own_reader(context, "verifier"))
-
-
-def _compact(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return CompactVerifier(context.compact)
-
-
-def _llm(settings: VerifierSettings, context: BuildContext) -> Verifier:
-    return LLMVerifier(endpoint(context, "verifier"), context.compact)
+    device, threshold = context.device, settings.threshold
+    return LMVerifier(settings.model, device=device, threshold=threshold)
 
 
 PROVIDERS: Mapping[str, Factory[VerifierSettings, Verifier]] = {
-    COMPACT: _compact,
-    LLM: _llm,
+    COMPACT: lambda settings, context: CompactVerifier(context.compact),
+    LLM: lambda settings, context: LLMVerifier(
+        endpoint(context, "verifier"), context.compact
+    ),
     "verification": _lm,
     "answer-prediction": _lm,
-    "exact-match": _em,
+    "exact-match": lambda settings, context: EMVerifier(
+        own_reader(context, "verifier")
+    ),
 }

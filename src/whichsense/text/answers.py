@@ -79,7 +79,7 @@ class Date:
     day: int | None
 
     def fits(self, other: Date) -> bool:
-        """Whether both have a part in common and no part contradicts.
+        """Tell whether both have a part in common and no part contradicts.
 
         >>> year, may = Date(1997, None, None), Date(1997, 5, None)
         >>> may.fits(year), may.fits(Date(1997, 6, None)), Date(None, 5, 1).fits(year)
@@ -105,7 +105,7 @@ class Date:
 
 
 def parse_date(text: str) -> Date | None:
-    """The date that a text is; None where it is anything else or more than a date.
+    """Return the date that a text is; None where it is anything else or more than a date.
 
     >>> parse_date("July 4, 1776") == parse_date("4th of July 1776") == parse_date("1776-07-04") == Date(1776, 7, 4)
     True
@@ -131,7 +131,7 @@ def _month_number(name: str) -> int:
 
 
 def parse_numbers(text: str) -> tuple[list[tuple[float, bool]], list[str]]:
-    """The numbers in a text, each with whether it is an ordinal ("12th", "third"), and the words between them.
+    """Return the numbers in a text, each with whether it is an ordinal ("12th", "third"), and the words between them.
 
     >>> parse_numbers("about 1.5 million people"), parse_numbers("twenty-one")
     (([(1500000.0, False)], ['about', 'people']), ([(21.0, False)], []))
@@ -212,7 +212,7 @@ def _can_follow(current: float, small: int) -> bool:
 
 
 def include_sign(text: str, start: int) -> int:
-    """The start of a span, moved to the minus before its number if there is one: not that of 1939 -1945.
+    """Return the start of a span, moved to the minus before its number if there is one: not that of 1939 -1945.
 
     >>> [include_sign(text, text.index("5")) for text in ("to -5 °C", "from 2 -5", "2-5", "5 °C")]
     [3, 8, 2, 0]
@@ -229,7 +229,7 @@ def include_sign(text: str, start: int) -> int:
 
 
 def is_day(text: str, start: int, end: int) -> bool:
-    """Whether a span is the day of a date and nothing else: the 16 of "16 May".
+    """Tell whether a span is the day of a date and nothing else: the 16 of "16 May".
 
     >>> text = "On 16 May 2013, 16 films"
     >>> is_day(text, 3, 5), is_day(text, 3, 9), is_day(text, 16, 18)
@@ -321,7 +321,7 @@ def _roman_value(numeral: str) -> float:
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Whether two answers mean the same, by their words: equal, written another way, or nested.
+    """Tell whether two answers mean the same, by their words: equal, written another way, or nested.
 
     >>> same_answer("4 July 1776", "July 4, 1776"), same_answer("twelve", "12"), same_answer("1.5 million", "1,500,000")
     (True, True, True)
@@ -363,7 +363,7 @@ def _same_words(short: AnswerForm, long: AnswerForm) -> bool:
 
 @cache
 def _main_names() -> dict[str, str]:
-    """Each name that has synonyms → one of them, from same_names.json."""
+    """Return each name that has synonyms → one of them, from same_names.json."""
     path = Path(__file__).with_name("same_names.json")
     main_names = {}
     for names in json.loads(path.read_text(encoding="utf-8")):
@@ -421,7 +421,7 @@ def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
 
 
 def _find_words(words: tuple[str, ...], within: tuple[str, ...]) -> int | None:
-    """The first position of `words` in a row."""
+    """Return the first position of `words` in a row."""
     for start in range(len(within) - len(words) + 1):
         if within[start : start + len(words)] == words:
             return start
@@ -447,7 +447,7 @@ def _same_person(one: AnswerForm, other: AnswerForm) -> bool:
 
 
 def _same_given_name(one: str, other: str) -> bool:
-    """The same name, or one the initial of the other."""
+    """Tell whether two names are the same, or one is the initial of the other."""
     short, long = sorted((one, other), key=len)
     return short == long or (len(short) == 1 and long.startswith(short))
 
@@ -476,7 +476,7 @@ def group_answers(answers: Sequence[str], weights: Sequence[float]) -> list[list
 def fullest_form(
     answers: Sequence[str], weights: Sequence[float], share: float = 0.5
 ) -> str:
-    """The best form of one answer: the heaviest, or a fuller date that weighs at least `share` of it.
+    """Return the best form of one answer: the heaviest, or a fuller date that weighs at least `share` of it.
 
     >>> fullest_form(["1997", "May 5, 1997"], [0.3, 0.2]), fullest_form(["1997", "May 5, 1997"], [0.3, 0.1])
     ('May 5, 1997', '1997')

@@ -79,7 +79,7 @@ def parse_clarification(
 
 
 def compose_question(lead: str, labels: Sequence[str]) -> str:
-    """The question that lists all labels behind its lead.
+    """Return the question that lists all labels behind its lead.
 
     >>> compose_question("Which version", ["the film", "the book", "the musical"])
     'Which version: the film, the book, or the musical?'
@@ -92,7 +92,7 @@ def compose_question(lead: str, labels: Sequence[str]) -> str:
 
 
 def category_of(heading: str) -> str:
-    """The category in what stands before the options.
+    """Return the category in what stands before the options.
 
     >>> [category_of(heading) for heading in ("Which one", "As of which year", "version")]
     ['one', 'year', 'version']

@@ -20,7 +20,7 @@ _Counts = dict[tuple[str, ...], int]  # how often each n-gram occurs
 
 @lru_cache(maxsize=2**15)
 def _count_ngrams(words: tuple[str, ...], order: int = 4) -> tuple[_Counts, ...]:
-    """How often each n-gram occurs, one table for each n from 1 to `order`.
+    """Return how often each n-gram occurs, one table for each n from 1 to `order`.
 
     >>> _count_ngrams(("a", "b", "a"), 1)
     ({('a',): 2, ('b',): 1},)
@@ -37,7 +37,7 @@ def _count_ngrams(words: tuple[str, ...], order: int = 4) -> tuple[_Counts, ...]
 
 
 def _count_matches(counts: _Counts, references: Sequence[_Counts], guesses: int) -> int:
-    """How many n-grams of a prediction occur in a reference, each at most as often as in one of them."""
+    """Return how many n-grams of a prediction occur in a reference, each at most as often as in one of them."""
     known: Set[tuple[str, ...]] = references[0].keys()
     for reference in references[1:]:
         known = known | reference.keys()
@@ -89,7 +89,7 @@ _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 
 def tokens_13a(text: str) -> tuple[str, ...]:
-    """The tokens of WMT's mteval-v13a, which `sacrebleu` and `evaluate` use.
+    """Return the tokens of WMT's mteval-v13a, which `sacrebleu` and `evaluate` use.
 
     >>> tokens_13a("Which one: party, or 3.5-inch?")
     ('Which', 'one', ':', 'party', ',', 'or', '3.5', '-', 'inch', '?')
@@ -128,7 +128,7 @@ def corpus_bleu(
 
 
 def bleu_counts(reference: str, prediction: str, order: int = 4) -> list[int]:
-    """What one pair adds to a corpus BLEU: matches and guesses for each n, then both lengths.
+    """Return what one pair adds to a corpus BLEU: matches and guesses for each n, then both lengths.
 
     >>> bleu_counts("a b c", "a b d", order=2)
     [2, 1, 3, 2, 3, 3]
@@ -227,7 +227,7 @@ def _shortest_path(
     column_potentials: list[float],
     row_at: list[int],
 ) -> tuple[int, list[int]]:
-    """The nearest free column from column 0, and for each column the previous one on the path.
+    """Return the nearest free column from column 0, and for each column the previous one on the path.
 
     Updates the potentials.
     """
@@ -257,7 +257,7 @@ def _shortest_path(
 
 
 def best_total(scores: Sequence[Sequence[float]]) -> float:
-    """The sum of the best assignment's scores.
+    """Return the sum of the best assignment's scores.
 
     >>> best_total([[0.5, 0.2, 0.1]])
     0.5
@@ -269,7 +269,7 @@ def best_total(scores: Sequence[Sequence[float]]) -> float:
 
 
 def _pairwise_sum(values: Sequence[float]) -> float:
-    """The sum in the order in which numpy adds up to 128 numbers, so that the last bit agrees, too.
+    """Return the sum in the order in which numpy adds up to 128 numbers, so that the last bit agrees, too.
 
     >>> _pairwise_sum([0.1] * 3), _pairwise_sum([0.1] * 10), sum([0.1] * 10)
     (0.30000000000000004, 1.0, 0.9999999999999999)

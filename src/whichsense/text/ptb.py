@@ -161,7 +161,7 @@ def _spaceless(token: str) -> str:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """All rules, in the order that decides between equally long matches. Compiled on first use."""
+    """Return all rules, in the order that decides between equally long matches. Compiled on first use."""
     return (*_words(), *_numbers(), *_abbreviations(), *_marks(), *_compounds())
 
 
@@ -326,7 +326,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9 ]*\??")
 
 
 def lexemes(text: str) -> list[str]:
-    """All tokens in lower case, punctuation included.
+    """Return all tokens in lower case, punctuation included.
 
     >>> lexemes("Don't they (the U.S.) cost $5?")
     ['do', "n't", 'they', '-lrb-', 'the', 'u.s.', '-rrb-', 'cost', '$', '5', '?']
@@ -375,7 +375,7 @@ def _add_longest(text: str, position: int, tokens: list[str]) -> int:
 
 
 def tokenize(text: str) -> list[str]:
-    """The tokens that the captioning toolkit keeps.
+    """Return the tokens that the captioning toolkit keeps.
 
     >>> tokenize("Who's the actor, then?")
     ['who', "'s", 'the', 'actor', 'then']
@@ -385,7 +385,7 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=2**16)
 def tokenize_question(question: str) -> tuple[str, ...]:
-    """A question's words as AmbigQA compares them: tokenized, then normalized, so that articles vanish.
+    """Return a question's words as AmbigQA compares them: tokenized, then normalized, so that articles vanish.
 
     >>> tokenize_question("Who made the play 'The Crucible' (1996)?")
     ('who', 'made', 'play', 'crucible', 'lrb', '1996', 'rrb')

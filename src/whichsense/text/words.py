@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 
 def normalize(answer: str) -> str:
-    """The normal form in which the official scripts compare answers.
+    """Return the normal form in which the official scripts compare answers.
 
     >>> [normalize(answer) for answer in ("A.B. & C-D", "St. John's", "the")]
     ['ab cd', 'st johns', '']
@@ -48,7 +48,7 @@ def words(text: str) -> list[str]:
 def word_edits(
     before: list[str], after: list[str]
 ) -> tuple[Counter[str], Counter[str]]:
-    """The multisets of words deleted from and added to a question.
+    """Return the multisets of words deleted from and added to a question.
 
     >>> deleted, added = word_edits("who made the play".split(), "who wrote the play".split())
     >>> dict(deleted), dict(added)
@@ -82,6 +82,14 @@ _POSSESSIVES = _words("my your his her its our their")
 _OBJECTS = _words("me him them")
 
 WH_WORDS = _words("who whom whose which what when where why how")
+
+# What kind of answer a question asks for: the second look of a search.
+ASKING_WHO = _words("who whom whose")
+ASKING_WHEN = _words("when year date")
+ASKING_NUMBERS = _words("number population percentage percent age")
+HOW_MUCH = _words(
+    "many much old long far tall high large big deep fast often heavy wide"
+)
 
 # Lucene's stop words, which are not indexed.
 UNINDEXED_WORDS = (
@@ -230,7 +238,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(stem: str) -> int:
-    """How often a vowel is followed by a consonant."""
+    """Return how often a vowel is followed by a consonant."""
     return _shape(stem).count("vc")
 
 
@@ -296,7 +304,7 @@ def _final_e(word: str) -> str:
 
 @lru_cache(maxsize=2**16)
 def porter_stem(word: str) -> str:
-    """The stem of a lower-case word.
+    """Return the stem of a lower-case word.
 
     >>> [porter_stem(word) for word in ("running", "flies", "dies", "happily", "archaeology", "generalizations")]
     ['run', 'fli', 'die', 'happili', 'archaeolog', 'gener']
@@ -335,7 +343,7 @@ _LONGEST_ABBREVIATION = 8  # characters, with what stands before it
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """The start and end of each sentence. A line break always ends one.
+    """Yield the start and end of each sentence. A line break always ends one.
 
     >>> text = "Dr. No came out in 1962. It was a film."
     >>> [text[start:end] for start, end in sentence_spans(text)]
@@ -352,12 +360,12 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, in order."""
+    """Return the sentences of a text, in order."""
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
 def sentence_at(text: str, place: int) -> tuple[int, int]:
-    """The start and end of the sentence that holds the character at a place; the whole text if none does.
+    """Return the start and end of the sentence that holds the character at a place; the whole text if none does.
 
     >>> sentence_at("It rained. It poured.", 13)
     (11, 21)
@@ -369,7 +377,7 @@ def sentence_at(text: str, place: int) -> tuple[int, int]:
 
 
 def excerpt(text: str, start: int, end: int, longest: int) -> tuple[str, str, str]:
-    """The sentence in which a span stands: what is before the span, the span, what is after it.
+    """Return the sentence in which a span stands: what is before the span, the span, what is after it.
 
     A sentence of more than about `longest` characters is cut between words, on both sides.
 
@@ -392,7 +400,7 @@ def excerpt(text: str, start: int, end: int, longest: int) -> tuple[str, str, st
 
 
 def _is_abbreviation(text: str, start: int, mark: int) -> bool:
-    """Whether the mark at `mark` is the dot of an abbreviation; the sentence began at `start`."""
+    """Tell whether the mark at `mark` is the dot of an abbreviation; the sentence began at `start`."""
     if text[mark] != ".":
         return False
     earliest = max(start, mark - _LONGEST_ABBREVIATION)
@@ -400,7 +408,7 @@ def _is_abbreviation(text: str, start: int, mark: int) -> bool:
 
 
 def _strip_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The span without white space at its ends; nothing where it is all white space."""
+    """Yield the span without white space at its ends; nothing where it is all white space."""
     piece = text[start:end]
     body = piece.strip()
     if body:
@@ -416,7 +424,7 @@ _LEAST = (
 
 
 def spans_of(answer: str, hits: Sequence[Hit], most: int = 5) -> tuple[Span, ...]:
-    """The first occurrence in each passage of the answer's words in a row, in any case; best passages first.
+    """Return the first occurrence in each passage of the answer's words in a row, in any case; best passages first.
 
     >>> from whichsense.types import Passage
     >>> hit = Hit(Passage("1", "Dune", "Dune is by Frank  Herbert."), 2.0)
@@ -437,7 +445,7 @@ def spans_of(answer: str, hits: Sequence[Hit], most: int = 5) -> tuple[Span, ...
 
 
 def supporting_spans(claims: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """The start and end of the sentence that shares most words with each claim, in the order of the text.
+    """Return the start and end of the sentence that shares most words with each claim, in the order of the text.
 
     >>> text = "It is by Tim Burton. Jack Nicholson plays the Joker."
     >>> supporting_spans(["The Joker is played by Jack Nicholson."], text)

@@ -113,10 +113,11 @@ class AskerExamples:
     def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
         way = _way_of(self.pack.asked[number].source, self.data)
-        support = {}
-        for slot in self.pack.slot_range(number):
-            if len(self.pack.spans[slot]):
-                support[slot] = self._support(number, slot)
+        support = {
+            slot: self._support(number, slot)
+            for slot in self.pack.slot_range(number)
+            if len(self.pack.spans[slot])
+        }
         if way is None or not support:
             return []
         best = max(support, key=support.__getitem__)
@@ -143,10 +144,11 @@ class AskerExamples:
     def _best_place(self, slot: int, answer: int) -> tuple[int, int]:
         """First and last token of an answer: in the text rather than the title, and the longest alias."""
         title = len(self.pack.titles[self.pack.passage_of(slot)])
-        places = []
-        for number, first, last in self.pack.spans[slot].tolist():
-            if number == answer:
-                places.append((first, last))
+        places = [
+            (first, last)
+            for number, first, last in self.pack.spans[slot].tolist()
+            if number == answer
+        ]
 
         def preference(place: tuple[int, int]) -> tuple[bool, int]:
             first, last = place
@@ -221,10 +223,7 @@ def generate_questions(
     net: WriterNet, pack: Pack, generation: QuestionGeneration, ways: Sequence[str]
 ) -> SyntheticQuestions:
     """Questions for passages drawn at random, each once in a list. The same network writes the same questions again."""
-    shares = {}
-    for way, share in generation.ways.items():
-        if way in ways:
-            shares[way] = share
+    shares = {way: share for way, share in generation.ways.items() if way in ways}
     places = list(_draw_places(pack, generation.count, shares))
     rng = torch.Generator(net.out_bias.device).manual_seed(0)
     # Keyed by list and question: (list, slot, answer, question)
@@ -318,9 +317,10 @@ def sample_outputs(
             ended = ended | (token == END)
             if bool(ended.all()):
                 break
-    texts: list[list[int]] = []
-    for row in torch.stack(outputs, 1).tolist():
-        texts.append(row[: row.index(END)] if END in row else [])
+    texts: list[list[int]] = [
+        row[: row.index(END)] if END in row else []
+        for row in torch.stack(outputs, 1).tolist()
+    ]
     return texts
 
 
@@ -493,11 +493,7 @@ class AskerTask(BaseWriterTask):
     def ways(self) -> list[str]:
         """The ways of asking that are learnt."""
         shares = self.options.draw.ways
-        ways = []
-        for way in self.examples.by_way:
-            if shares.get(way, 0.0) > 0:
-                ways.append(way)
-        return ways
+        return [way for way in self.examples.by_way if shares.get(way, 0.0) > 0]
 
     def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold every span once.

@@ -352,13 +352,15 @@ def build_synthetic_lists(
     spans: list[list[Span]] = []
     for number in range(len(synthetic)):
         answer = synthetic.answers[number]
-        for row in slots[number].tolist():
-            spans.append(_find_spans(pack, row, answer, inside))
+        spans.extend(
+            _find_spans(pack, row, answer, inside) for row in slots[number].tolist()
+        )
     texts = synthetic.texts(vocabulary)
     answers = _decode(synthetic.answers, vocabulary)
-    asked = []
-    for text, answer_text in zip(texts, answers, strict=True):
-        asked.append(TrainingQuestion(text, _SOURCE, ((answer_text,),)))
+    asked = [
+        TrainingQuestion(text, _SOURCE, ((answer_text,),))
+        for text, answer_text in zip(texts, answers, strict=True)
+    ]
     return Pack(
         synthetic.questions,
         slots,

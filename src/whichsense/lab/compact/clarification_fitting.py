@@ -14,22 +14,18 @@ from numpy.typing import NDArray
 from whichsense.files import write_atomically
 from whichsense.lab.compact.scorer_fitting import SparseMatrix
 from whichsense.lab.datasets import ClarifiedQuestion, Question
-from whichsense.models.compact.option_names import (
-    Choice,
-    choose_phrases,
-    lead_candidates,
-)
+from whichsense.models.compact.categories import Choice, lead_candidates
 from whichsense.models.compact.phrases import (
     AlignedRewrite,
     Features,
     Phrase,
     Ranker,
     align,
+    choose_phrases,
     list_phrases,
     overlap,
     phrase_features,
     phrase_text,
-    split_words,
     without_commas,
 )
 
@@ -56,7 +52,7 @@ class OptionLists:
     def choice(self, ranker: Ranker) -> Choice:
         """The phrases that a ranker chooses."""
         phrases = choose_phrases(self.rewrites, ranker)
-        return Choice(split_words(self.question.text), self.rewrites, phrases)
+        return Choice(self.rewrites, phrases)
 
 
 def option_lists(questions: Sequence[Question]) -> list[OptionLists]:

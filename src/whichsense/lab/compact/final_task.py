@@ -98,9 +98,9 @@ class CompactTask(WriterTask):
 
     def _export(self, folder: Path) -> None:
         writer = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
-        weights = {}
-        for name, value in self.start.encoder.items():
-            weights[name] = value.float().numpy()
+        weights = {
+            name: value.float().numpy() for name, value in self.start.encoder.items()
+        }
         for name, value in writer.items():
             weights[f"writer.{name}"] = value.float().numpy()
         weights |= self._verifier_weights()
@@ -117,16 +117,15 @@ class CompactTask(WriterTask):
     def _verifier_weights(self) -> dict[str, NDArray[np.float32]]:
         """The verifier, of its own recipe or of the model that training starts from."""
         model = self.options.model
-        state: dict[str, Tensor] = {}
-        for name, value in self.start.state.items():
-            if name.startswith(VERIFIER):
-                state[name] = value
+        state: dict[str, Tensor] = {
+            name: value
+            for name, value in self.start.state.items()
+            if name.startswith(VERIFIER)
+        }
         if model.verifier:
             for name, value in load_start(model.verifier).encoder.items():
                 state[VERIFIER + name] = value
-        weights = {}
-        for name, value in state.items():
-            weights[name] = value.float().numpy()
+        weights = {name: value.float().numpy() for name, value in state.items()}
         return weights
 
     def _frequent_pieces(self) -> list[int]:

@@ -236,10 +236,11 @@ def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
 
 
 def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[_Pieces]:
-    gold = set()
-    for aliases in pack.asked[number].answers:
-        for alias in aliases:
-            gold.add(tuple(answer_ids(tokenizer, alias)))
+    gold = {
+        tuple(answer_ids(tokenizer, alias))
+        for aliases in pack.asked[number].answers
+        for alias in aliases
+    }
     return gold
 
 

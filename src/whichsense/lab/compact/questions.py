@@ -73,9 +73,7 @@ class DataConfig:
         """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
         # A dataset may serve twice; its checksum is recorded once.
         names = dict.fromkeys([self.train, *self.more, self.dev])
-        files = []
-        for name in names:
-            files.append(locate_questions(name, self.folder or None))
+        files = [locate_questions(name, self.folder or None) for name in names]
         # Hits take the place of an index.
         if self.hit_files:
             return files + self.hit_files
@@ -92,11 +90,12 @@ class DataConfig:
     @property
     def topic_files(self) -> list[Path]:
         """All files of `topics`."""
-        files = []
-        for folder in self.topic_folders:
-            for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES):
-                if (folder / name).is_file():
-                    files.append(folder / name)
+        files = [
+            folder / name
+            for folder in self.topic_folders
+            for name in (*_TOPIC_FILES, *_MORE_TOPIC_FILES)
+            if (folder / name).is_file()
+        ]
         return files
 
     @property
@@ -217,11 +216,12 @@ def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
 
 def _gold_rewrites(annotation: Annotation) -> Iterator[GoldRewrite]:
     for pair in annotation.pairs:
-        others = []
-        for other in annotation.pairs:
-            # Prompts name the shortest alias of each other answer.
-            if other is not pair and other.answers:
-                others.append(min(other.answers, key=len))
+        # Prompts name the shortest alias of each other answer.
+        others = [
+            min(other.answers, key=len)
+            for other in annotation.pairs
+            if other is not pair and other.answers
+        ]
         if others and pair.answers and any(pair.questions):
             yield GoldRewrite(pair.questions, pair.answers, tuple(others))
 
@@ -249,10 +249,11 @@ def _convert_situated(
         by_prompt[question.text].append(question)
     # SituatedQA has a record for each edit of a prompt.
     for prompt, edits in by_prompt.items():
-        pairs = []
-        for edit in edits:
-            if edit.rewrite and edit.answers:
-                pairs.append((edit.rewrite, edit.answers[0]))
+        pairs = [
+            (edit.rewrite, edit.answers[0])
+            for edit in edits
+            if edit.rewrite and edit.answers
+        ]
         pairs = pairs[:_MAX_REWRITES]
         if pairs:
             answers = merge_answers([aliases for _, aliases in pairs])
@@ -267,10 +268,9 @@ def _situated_rewrites(
     """A reading needs another one with other answers beside it."""
     rewritings = []
     for rewrite, answers in pairs:
-        others = []
-        for _, other in pairs:
-            if not set(other) & set(answers):
-                others.append(min(other, key=len))
+        others = [
+            min(other, key=len) for _, other in pairs if not set(other) & set(answers)
+        ]
         if others:
             rewritings.append(GoldRewrite((rewrite,), answers, tuple(others)))
     return tuple(rewritings)
@@ -331,10 +331,9 @@ def training_questions(data: DataConfig) -> list[TrainingQuestion]:
             by_words.setdefault(" ".join(question_words), question)
     unique = list(by_words.values())
     copies = _find_copies([one.text for one in unique], reserved)
-    usable = []
-    for number, question in enumerate(unique):
-        if number not in copies:
-            usable.append(question)
+    usable = [
+        question for number, question in enumerate(unique) if number not in copies
+    ]
     if not usable:
         raise BadInput(f"'{data.train}' has no question that could be learnt from.")
     return usable
@@ -381,20 +380,21 @@ def find_copies(texts: Sequence[str], data: DataConfig) -> Collection[int]:
 
 def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
     """The answerable questions of `dev`."""
-    questions = []
-    for question in data.read(data.dev):
-        if question.is_answerable:
-            questions.append(convert_ambiguous(question, data.dev))
+    questions = [
+        convert_ambiguous(question, data.dev)
+        for question in data.read(data.dev)
+        if question.is_answerable
+    ]
     return questions[: data.dev_limit or None]
 
 
 def held_out_questions(data: DataConfig) -> list[Question]:
     """Those of `train` that nothing was learnt from: the scorer is fitted on them."""
-    held_out = []
-    for question in data.read(data.train):
-        if is_held_out(question.id, data.held):
-            held_out.append(question)
-    return held_out
+    return [
+        question
+        for question in data.read(data.train)
+        if is_held_out(question.id, data.held)
+    ]
 
 
 def labelled_questions(data: DataConfig) -> list[Question]:
@@ -512,11 +512,12 @@ class CorpusQuestions:
 
 def training_half_of_sample() -> CorpusQuestions:
     """The topics of the embedded sample that may be learnt from; figures are reported on the others."""
-    questions = []
-    for name in ("questions", "unanswerable"):
-        for question in load_questions(f"sample/{name}")[0]:
-            if is_trained_on(question.id):
-                questions.append(question)
+    questions = [
+        question
+        for name in ("questions", "unanswerable")
+        for question in load_questions(f"sample/{name}")[0]
+        if is_trained_on(question.id)
+    ]
     return CorpusQuestions(sample.index(), questions)
 
 
@@ -578,10 +579,11 @@ def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Questi
     """The question with only those answers that the passages hold."""
     annotations = []
     for annotation in question.annotations:
-        pairs = []
-        for pair in annotation.pairs:
-            if any(contains_answer(one, pair.answers) for one in passages):
-                pairs.append(pair)
+        pairs = [
+            pair
+            for pair in annotation.pairs
+            if any(contains_answer(one, pair.answers) for one in passages)
+        ]
         if pairs:
             kind = annotation.kind if len(pairs) > 1 else "singleAnswer"
             annotations.append(Annotation(kind, tuple(pairs)))
@@ -591,7 +593,4 @@ def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Questi
 def contains_answer(passage: Passage, names: Sequence[str]) -> bool:
     """Whether a passage holds an answer, by one of its names."""
     text = f" {normalize(f'{passage.title} {passage.text}')} "
-    for name in map(normalize, names):
-        if name and f" {name} " in text:
-            return True
-    return False
+    return any(name and f" {name} " in text for name in map(normalize, names))

@@ -1,4 +1,4 @@
-"""Sentences reworded and made false, and answers to questions as statements."""
+"""Sentences reworded, shortened, joined and made false."""
 
 from __future__ import annotations
 
@@ -7,119 +7,34 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-# Statements: a question and its answer as one sentence, by rules. It need not be elegant, but it must
-# say the same.
-
-_BE = "is|are|was|were"
-_HELPERS = f"{_BE}|do|does|did|has|have|had|can|could|will|would|should|may|might"
-_WH = r"(?:in |on |at |for |from |by |to |with |of )?(?:who|whom|what|which|when|where|why|how|whose)"
-_BE_QUESTION = re.compile(rf"^(?:who|what) (?P<be>{_BE}) (?P<rest>.+)$", re.I)
-_NOUN_BE = re.compile(
-    rf"^(?:what|which) (?P<noun>[\w' -]+?) (?P<be>{_BE}) (?P<rest>.+)$", re.I
-)
-_SUBJECT = re.compile(rf"^who (?!(?:{_HELPERS})\b)(?P<rest>\w+ .+)$", re.I)
-_NOUN_SUBJECT = re.compile(
-    rf"^(?:what|which) \w+ (?!(?:{_HELPERS})\b)(?P<rest>\w+(?:ed|s|won|made|wrote|began|became|held|has|had) .+)$",
-    re.I,
-)
-_HELPER = re.compile(rf"^(?P<wh>{_WH}[\w' -]*?) (?:{_HELPERS}) (?P<rest>.+)$", re.I)
-_PREPOSITIONS = ("in", "on", "at", "for", "from", "by", "to", "with", "of")
+from whichsense.models.compact.support_judge import terms
+from whichsense.text.answers import MONTHS
+from whichsense.text.words import CLOSED_CLASS_WORDS, sentences
+from whichsense.types import Passage
 
 
-def state(question: str, answer: str) -> str:
-    """The statement that an answer makes of a question.
-
-    >>> state("Who wrote Dubliners?", "James Joyce")
-    'James Joyce wrote Dubliners.'
-    >>> state("what is the capital of Peru", "Lima")
-    'Lima is the capital of Peru.'
-    >>> state("When did the siege of Vienna end?", "12 September 1683")
-    'The siege of Vienna end in 12 September 1683.'
-    >>> state("How many moons does Mars have?", "two")
-    'How many moons Mars have: two.'
-    """
-    asked = question.strip().rstrip("?. ")
-    reply = answer.strip().rstrip(".")
-    for pattern in (_BE_QUESTION, _NOUN_BE, _SUBJECT, _NOUN_SUBJECT):
-        match = pattern.match(asked)
-        if not match:
-            continue
-        parts = match.groupdict()
-        between = f" {parts['be']} " if parts.get("be") else " "
-        return _capitalize(f"{reply}{between}{parts['rest']}.")
-    match = _HELPER.match(asked)
-    if not match:
-        return f"{_capitalize(asked)}: {reply}."
-    wh, rest = match["wh"].lower(), match["rest"]
-    first = wh.split()[0]
-    if first in _PREPOSITIONS:
-        return _capitalize(f"{rest} {first} {reply}.")
-    if wh == "when" or wh.endswith((" year", " date", " day")):
-        return _capitalize(f"{rest} in {reply}.")
-    if wh in ("where", "who", "whom", "what", "why"):
-        joint = (
-            " in " if wh == "where" and not reply.startswith(("in ", "at ")) else " "
-        )
-        return _capitalize(f"{rest}{joint}{reply}.")
-    return _capitalize(f"{match['wh']} {rest}: {reply}.")
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Read pairs of words: "began=started|film=movie"."""
+    pairs = []
+    for pair in text.split("|"):
+        one, _, other = pair.partition("=")
+        pairs.append((one, other))
+    return pairs
 
 
 # Changes of a sentence that keep it true: parts left out, an order changed, words of the same
 # meaning.
 
 # Each entry: two ways to say the same in nearly all sentences.
-_SAME = (
-    ("began", "started"),
-    ("film", "movie"),
-    ("died", "passed away"),
-    ("located in", "situated in"),
-    ("purchased", "bought"),
-    ("approximately", "about"),
-    ("received", "got"),
-    ("founded", "established"),
-    ("children", "kids"),
-    ("however", "though"),
-    ("several", "a number of"),
-    ("created", "made"),
-    ("near", "close to"),
-    ("large", "big"),
-    ("ended", "finished"),
-    ("constructed", "built"),
-    ("wrote", "was the author of"),
-    ("also known as", "also called"),
-    ("resides", "lives"),
-    ("United States", "US"),
-    ("United Kingdom", "UK"),
-    ("because", "since"),
-    ("initially", "at first"),
-    ("attempted", "tried"),
-    ("employed", "hired"),
-    ("commenced", "began"),
-    ("prior to", "before"),
-    ("throughout", "all through"),
-    ("roughly", "about"),
-    ("author", "writer"),
-    ("physician", "doctor"),
-    ("nation", "country"),
-    ("war between", "conflict between"),
-    ("largest", "biggest"),
-    ("was killed", "lost his life"),
-    ("married", "wed"),
-    ("assisted", "helped"),
-    ("required", "needed"),
-    ("obtained", "got"),
-    ("concluded", "ended"),
-    ("attended", "went to"),
-    ("remained", "stayed"),
-    ("depicts", "shows"),
-    ("portrayed", "played"),
-    ("released", "brought out"),
-    ("numerous", "many"),
-    ("primarily", "mainly"),
+_SAME = _pairs(
+    "began=started|film=movie|died=passed away|located in=situated in|purchased=bought|approximately=about|"
+    "received=got|founded=established|children=kids|however=though|several=a number of|created=made|"
+    "near=close to|large=big|ended=finished|constructed=built|wrote=was the author of|also known as=also called|"
+    "resides=lives|United States=US|United Kingdom=UK|because=since|initially=at first|attempted=tried|"
+    "employed=hired|commenced=began|prior to=before|throughout=all through|roughly=about|author=writer|"
+    "physician=doctor|nation=country|war between=conflict between|largest=biggest|was killed=lost his life|"
+    "married=wed|assisted=helped|required=needed|obtained=got|concluded=ended|attended=went to|remained=stayed|"
+    "depicts=shows|portrayed=played|released=brought out|numerous=many|primarily=mainly"
 )
 _BRACKETS = re.compile(r"\s*\([^()]*\)")
 _LEADING = re.compile(
@@ -139,12 +54,9 @@ _ADVERB = re.compile(
     r"\s(?:also|later|then|eventually|subsequently|initially|originally|mainly|mostly|usually|often|officially|"
     r"successfully|soon|primarily|finally|currently|quickly|largely|generally|typically|famously|briefly)(?=\s)"
 )
-_DAY_FIRST = re.compile(
-    r"\b(\d{1,2}) (January|February|March|April|May|June|July|August|September|October|November|December) (\d{4})\b"
-)
-_MONTH_FIRST = re.compile(
-    r"\b(January|February|March|April|May|June|July|August|September|October|November|December) (\d{1,2}), (\d{4})\b"
-)
+_MONTH = "|".join(MONTHS)
+_DAY_FIRST = re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{4}})\b")
+_MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}}), (\d{{4}})\b")
 _PRONOUN = re.compile(
     r"^(?:He|She|It|They) (?=was|is|has|had|were|are|[a-z]+(?:ed|s) )"
 )
@@ -221,20 +133,7 @@ def join_sentences(first: str, second: str, rng: random.Random) -> str:
         return f"{first} {second}"
     begin = first.rstrip(".")
     # A name keeps its capital.
-    word = second.split(maxsplit=1)[0]
-    if word in (
-        "He",
-        "She",
-        "It",
-        "They",
-        "The",
-        "In",
-        "A",
-        "An",
-        "This",
-        "His",
-        "Her",
-    ):
+    if second.split(maxsplit=1)[0].lower() in CLOSED_CLASS_WORDS:
         second = second[0].lower() + second[1:]
     return f"{begin}{', and' if kind == 1 else ', while'} {second}"
 
@@ -247,9 +146,6 @@ _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
 _NUMBER_WORDS = (
     "two three four five six seven eight nine ten twelve twenty thirty".split()
 )
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
 # A run of capitalized words that does not begin a sentence.
 _NAME = re.compile(
     r"(?<=[a-z,;)] )(?:[A-Z][\w'’.-]*[\w](?: (?:of|the|de|and) (?=[A-Z])| (?=[A-Z]))?)+"
@@ -260,65 +156,15 @@ _NEGATABLE = re.compile(
 _DENIED = re.compile(
     r"\b(was|is|were|are|had|has|have|can|could|will|would|did|does) not\b"
 )
-_OPPOSITES = (
-    ("first", "last"),
-    ("before", "after"),
-    ("north", "south"),
-    ("northern", "southern"),
-    ("east", "west"),
-    ("eastern", "western"),
-    ("won", "lost"),
-    ("increased", "decreased"),
-    ("larger", "smaller"),
-    ("largest", "smallest"),
-    ("highest", "lowest"),
-    ("older", "younger"),
-    ("oldest", "youngest"),
-    ("father", "mother"),
-    ("son", "daughter"),
-    ("brother", "sister"),
-    ("husband", "wife"),
-    ("began", "ended"),
-    ("started", "finished"),
-    ("more", "fewer"),
-    ("most", "least"),
-    ("many", "few"),
-    ("early", "late"),
-    ("earlier", "later"),
-    ("bought", "sold"),
-    ("born", "buried"),
-    ("opened", "closed"),
-    ("male", "female"),
-    ("men", "women"),
-    ("king", "queen"),
-    ("actor", "director"),
-    ("written by", "directed by"),
-    ("wrote", "published"),
-    ("directed", "produced"),
-    ("album", "single"),
-    ("film", "novel"),
-    ("all", "some"),
-    ("always", "rarely"),
-    ("often", "never"),
-    ("above", "below"),
-    ("left", "joined"),
-    ("defeated", "lost to"),
-    ("success", "failure"),
-    ("positive", "negative"),
-    ("rejected", "accepted"),
-    ("winner", "runner-up"),
-    ("president", "vice president"),
-    ("city", "village"),
-    ("river", "lake"),
-    ("same", "opposite"),
-    ("long", "short"),
-    ("high", "low"),
-    ("old", "new"),
-    ("minor", "major"),
-    ("public", "private"),
-    ("until", "since"),
-    ("over", "under"),
-    ("with", "without"),
+_OPPOSITES = _pairs(
+    "first=last|before=after|north=south|northern=southern|east=west|eastern=western|won=lost|"
+    "increased=decreased|larger=smaller|largest=smallest|highest=lowest|older=younger|oldest=youngest|"
+    "father=mother|son=daughter|brother=sister|husband=wife|began=ended|started=finished|more=fewer|most=least|"
+    "many=few|early=late|earlier=later|bought=sold|born=buried|opened=closed|male=female|men=women|king=queen|"
+    "actor=director|written by=directed by|wrote=published|directed=produced|album=single|film=novel|all=some|"
+    "always=rarely|often=never|above=below|left=joined|defeated=lost to|success=failure|positive=negative|"
+    "rejected=accepted|winner=runner-up|president=vice president|city=village|river=lake|same=opposite|"
+    "long=short|high=low|old=new|minor=major|public=private|until=since|over=under|with=without"
 )
 _Edit = Callable[[str, str, random.Random], str | None]
 
@@ -372,8 +218,8 @@ def _other_year(sentence: str, passage: str, rng: random.Random) -> str | None:
 
 def _other_number(sentence: str, passage: str, rng: random.Random) -> str | None:
     words = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
-    months = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b")
-    for pattern, choices in ((months, _MONTHS), (words, _NUMBER_WORDS)):
+    months = re.compile(rf"\b(?:{_MONTH})\b")
+    for pattern, choices in ((months, MONTHS), (words, _NUMBER_WORDS)):
         match = _pick(pattern, sentence, rng)
         if match is not None and rng.random() < 0.6:
             others: Sequence[str] = [one for one in choices if one not in sentence]
@@ -436,3 +282,135 @@ def _negated(sentence: str, passage: str, rng: random.Random) -> str | None:
     if rng.random() < 0.5:
         return None
     return _NEGATABLE.sub(r"\1 not", sentence, count=1)
+
+
+# Claims of a passage's own sentences, each with the text that supports it or not.
+#
+# What supports a sentence supports its shortened form; a passage that says less than the sentence does not support it.
+
+_FEWEST_WORDS, _MOST_WORDS = 7, 45
+_Maker = Callable[["ClaimSource", random.Random], tuple[str, str] | None]
+
+
+class ClaimSource:
+    """A passage, and the sentences of it that can be claims."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.title = passage.title
+        self.text = " ".join(passage.text.split())
+        self.sentences = sentences(self.text)
+        self.claims = [one for one in self.sentences if _is_claim(one)]
+
+    def without(self, sentence: str, instead: str = "") -> str:
+        kept = [instead if one == sentence else one for one in self.sentences]
+        return " ".join(one for one in kept if one)
+
+    def adds(self, sentence: str, text: str) -> bool:
+        """Whether a sentence has a number or a name that a text and the title lack."""
+        said = {term.form for term in (*terms(text), *terms(self.title))}
+        own = [term for term in terms(sentence) if term.kind != "word"]
+        return any(term.form not in said for term in own)
+
+    def draw(
+        self, rng: random.Random, *, supported: bool
+    ) -> tuple[str, str, str] | None:
+        """Make a claim that a text supports or not, by one of the rules: (claim, text, rule); None where it does not
+        fit."""
+        if not self.claims or len(self.sentences) < 2:
+            return None
+        maker = rng.choice(_TRUE if supported else _FALSE)
+        made = maker(self, rng)
+        return (*made, maker.__name__.strip("_")) if made else None
+
+
+def _is_claim(sentence: str) -> bool:
+    """Whether a sentence is whole, of a usual length, and names or counts something."""
+    count = len(sentence.split())
+    whole = sentence[:1].isupper() and sentence.endswith(".")
+    if not whole or not _FEWEST_WORDS <= count <= _MOST_WORDS:
+        return False
+    return any(term.kind != "word" for term in terms(sentence))
+
+
+def _reworded_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
+    claim = reword(rng.choice(source.claims), source.title, rng)
+    return claim, source.text
+
+
+def _shortened_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
+    claim = rng.choice(source.claims)
+    shorter = shorten(claim, rng) or claim
+    return reword(shorter, source.title, rng), source.text
+
+
+def _reworded_text(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
+    claim = rng.choice(source.claims)
+    text = source.without(claim, reword(claim, source.title, rng))
+    return shorten(claim, rng) or claim, text
+
+
+def _joined(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    if len(source.claims) < 2:
+        return None
+    first, second = rng.sample(source.claims, 2)
+    claim = join_sentences(shorten(first, rng) or first, second, rng)
+    return claim, source.text
+
+
+def _false_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    claim = rng.choice(source.claims)
+    if rng.random() < 0.5:
+        claim = shorten(claim, rng) or claim
+    changed = falsify(claim, source.text, rng)
+    if changed is None:
+        return None
+    return reword(changed, source.title, rng), source.text
+
+
+def _unsaid(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    """A sentence that was taken out of the passage."""
+    claim = rng.choice(source.claims)
+    text = source.without(claim)
+    if not source.adds(claim, text):
+        return None
+    return reword(claim, source.title, rng), text
+
+
+def _says_less(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    """A sentence of which the passage says only a part."""
+    claim = rng.choice(source.claims)
+    shorter = shorten(claim, rng)
+    if shorter is None:
+        return None
+    text = source.without(claim, shorter)
+    if not source.adds(claim, text):
+        return None
+    return claim, text
+
+
+def _half_unsaid(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
+    """Two sentences, one of which the passage does not say or contradicts."""
+    if len(source.claims) < 2:
+        return None
+    first, second = rng.sample(source.claims, 2)
+    if rng.random() < 0.5:
+        text = source.without(second)
+        if not source.adds(second, text):
+            return None
+        return join_sentences(first, second, rng), text
+    changed = falsify(second, source.text, rng)
+    if changed is None:
+        return None
+    if rng.random() < 0.5:
+        first, changed = changed, first
+    return join_sentences(first, changed, rng), source.text
+
+
+_TRUE: tuple[_Maker, ...] = (_reworded_claim, _shortened_claim, _reworded_text, _joined)
+_FALSE: tuple[_Maker, ...] = (
+    _false_claim,
+    _false_claim,
+    _unsaid,
+    _says_less,
+    _half_unsaid,
+)

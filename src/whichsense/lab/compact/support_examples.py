@@ -1,4 +1,4 @@
-"""Statements that a passage supports or not: of questions, of answers that people judged, of passages."""
+"""Claims that a passage supports or not: of questions, of answers that people judged, of passages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,13 +17,7 @@ from whichsense.files import read_jsonl, write_atomically
 from whichsense.index import Index
 from whichsense.jobs.limits import Progress, silent
 from whichsense.lab.compact.questions import DataConfig, contains_answer
-from whichsense.lab.compact.support_edits import (
-    falsify,
-    join_sentences,
-    reword,
-    shorten,
-    state,
-)
+from whichsense.lab.compact.support_edits import ClaimSource, falsify, join_sentences
 from whichsense.lab.compact.topics import Topics, topic_of
 from whichsense.lab.compact.verifier_task import BROKEN, EMPTY
 from whichsense.lab.datasets import (
@@ -71,16 +65,6 @@ def is_held_out(example: SupportExample) -> bool:
     return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
 
 
-def split_examples(
-    examples: Iterable[SupportExample],
-) -> tuple[list[SupportExample], list[SupportExample]]:
-    """Examples to learn from, and those that are held out."""
-    parts: tuple[list[SupportExample], list[SupportExample]] = ([], [])
-    for example in examples:
-        parts[is_held_out(example)].append(example)
-    return parts
-
-
 def save_examples(examples: Sequence[SupportExample], path: Path) -> None:
     lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in examples]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,17 +81,12 @@ def load_examples(path: Path) -> Iterator[SupportExample]:
             ) from None
 
 
-# Examples from questions with answers: a statement for each answer, true or false by the passage.
+# Examples from questions with answers: a claim for each answer, true or false by the passage.
 
-_AS_STATEMENT = (
-    0.75  # how often a question is made a statement; else it is asked, and answered
-)
 _MOST_PASSAGES = 3  # of a topic, that hold an answer
 
 
-def _claim(question: str, answer: str, rng: random.Random) -> str:
-    if rng.random() < _AS_STATEMENT:
-        return state(question, answer)
+def _claim(question: str, answer: str) -> str:
     return f"{question.rstrip('? ')}? {answer}."
 
 
@@ -145,24 +124,24 @@ class _Topic:
 
 
 def topic_examples(topics: Topics, rng: random.Random) -> Iterator[SupportExample]:
-    """Statements of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
+    """Claims of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
     by_name = _read_topics(topics)
     for question in topics.questions:
         topic = by_name[topic_of(question.id)]
         answers = question.annotations[0].answers if question.annotations else ()
         for names in answers:
-            claim = _claim(question.text, rng.choice(names), rng)
+            claim = _claim(question.text, rng.choice(names))
             yield from topic.example(claim, names, "question", supported=True)
             yield from topic.beside(claim, names)
         wrong = _wrong_answer(topic.strings, answers, rng)
         if wrong:
-            claim = _claim(question.text, wrong, rng)
+            claim = _claim(question.text, wrong)
             yield from topic.example(claim, [wrong], "other answer", supported=False)
         for rewrite in topics.rewrites.get(question.id, ()):
             if rewrite.kind in (EMPTY, BROKEN):
                 continue
             names = answers[rewrite.answer]
-            claim = _claim(rewrite.question, names[0], rng)
+            claim = _claim(rewrite.question, names[0])
             is_true = not rewrite.kind
             yield from topic.example(claim, names, "rewrite", supported=is_true)
 
@@ -200,7 +179,7 @@ def _has_digit(text: str) -> bool:
 def grounded_examples(
     questions: Sequence[GroundedQuestion], source: str, rng: random.Random
 ) -> Iterator[SupportExample]:
-    """Statements of questions with a passage, one by one and two joined.
+    """Claims of questions with a passage, one by one and two joined.
 
     A false one has the answer to another question about the passage, or stands beside another passage about the same.
     """
@@ -234,12 +213,12 @@ class _Page:
             answers = question.answers
             if answers:
                 right = min(answers[0], key=len)
-                true.append(_claim(question.text, right, rng))
+                true.append(_claim(question.text, right))
                 yield self._example(true[-1], self.passage, supported=True)
                 yield from self._elsewhere(true[-1], answers[0], rng)
             wrong = _wrong_answer(strings, answers, rng)
             if wrong:
-                false.append(_claim(question.text, wrong, rng))
+                false.append(_claim(question.text, wrong))
                 yield self._example(false[-1], self.passage, supported=False)
         if len(true) > 1:
             first, second = rng.sample(true, 2)
@@ -359,145 +338,26 @@ def grounded_answer_examples(
 # What supports a sentence supports its shortened form; a passage that says less than the sentence
 # does not support it.
 
-_FROM_PASSAGES_FEWEST_WORDS, _MOST_WORDS = 7, 45
 _EXAMPLES = 4  # of a passage
 _NEIGHBOURS = 12  # passages that are looked at for a sentence
 # Of the terms of a sentence: from which share on a neighbour supports it, and from which to which it does not.
 _FROM_PASSAGES_SILVER_TRUE = 0.95
 _SILVER_FALSE = (0.3, 0.8)
-_Maker = Callable[["_Source", random.Random], tuple[str, str, bool] | None]
-
-
-class _Source:
-    """A passage, and the sentences of it that can be claims."""
-
-    def __init__(self, passage: Passage) -> None:
-        self.title = passage.title
-        self.text = " ".join(passage.text.split())
-        self.sentences = sentences(self.text)
-        self.claims = [one for one in self.sentences if _is_claim(one)]
-
-    def without(self, sentence: str, instead: str = "") -> str:
-        kept = [instead if one == sentence else one for one in self.sentences]
-        return " ".join(one for one in kept if one)
-
-    def adds(self, sentence: str, text: str) -> bool:
-        """Whether a sentence has a number or a name that a text and the title lack."""
-        said = {term.form for term in (*terms(text), *terms(self.title))}
-        own = [term for term in terms(sentence) if term.kind != "word"]
-        return any(term.form not in said for term in own)
-
-
-def _is_claim(sentence: str) -> bool:
-    """Whether a sentence is whole, of a usual length, and names or counts something."""
-    count = len(sentence.split())
-    whole = sentence[:1].isupper() and sentence.endswith(".")
-    if not whole or not _FROM_PASSAGES_FEWEST_WORDS <= count <= _MOST_WORDS:
-        return False
-    return any(term.kind != "word" for term in terms(sentence))
 
 
 def passage_examples(
     passage: Passage, rng: random.Random, most: int = _EXAMPLES
 ) -> Iterator[SupportExample]:
     """Examples of a passage's sentences, supported and unsupported ones in turn."""
-    source = _Source(passage)
-    if not source.claims or len(source.sentences) < 2:
-        return
+    source = ClaimSource(passage)
     group = f"page {passage.title}"
     for number in range(most):
-        makers = _TRUE if number % 2 else _FALSE
-        maker = rng.choice(makers)
-        example = maker(source, rng)
-        if example is None:
-            continue
-        claim, text, supported = example
-        kind = maker.__name__.strip("_")
-        yield SupportExample(claim, source.title, text, supported, kind, group)
-
-
-def _reworded_claim(source: _Source, rng: random.Random) -> tuple[str, str, bool]:
-    claim = reword(rng.choice(source.claims), source.title, rng)
-    return claim, source.text, True
-
-
-def _shortened_claim(source: _Source, rng: random.Random) -> tuple[str, str, bool]:
-    claim = rng.choice(source.claims)
-    shorter = shorten(claim, rng) or claim
-    return reword(shorter, source.title, rng), source.text, True
-
-
-def _reworded_text(source: _Source, rng: random.Random) -> tuple[str, str, bool]:
-    claim = rng.choice(source.claims)
-    text = source.without(claim, reword(claim, source.title, rng))
-    return shorten(claim, rng) or claim, text, True
-
-
-def _joined(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
-    if len(source.claims) < 2:
-        return None
-    first, second = rng.sample(source.claims, 2)
-    claim = join_sentences(shorten(first, rng) or first, second, rng)
-    return claim, source.text, True
-
-
-def _false_claim(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
-    claim = rng.choice(source.claims)
-    if rng.random() < 0.5:
-        claim = shorten(claim, rng) or claim
-    changed = falsify(claim, source.text, rng)
-    if changed is None:
-        return None
-    return reword(changed, source.title, rng), source.text, False
-
-
-def _unsaid(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
-    """A sentence that was taken out of the passage."""
-    claim = rng.choice(source.claims)
-    text = source.without(claim)
-    if not source.adds(claim, text):
-        return None
-    return reword(claim, source.title, rng), text, False
-
-
-def _says_less(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
-    """A sentence of which the passage says only a part."""
-    claim = rng.choice(source.claims)
-    shorter = shorten(claim, rng)
-    if shorter is None:
-        return None
-    text = source.without(claim, shorter)
-    if not source.adds(claim, text):
-        return None
-    return claim, text, False
-
-
-def _half_unsaid(source: _Source, rng: random.Random) -> tuple[str, str, bool] | None:
-    """Two sentences, one of which the passage does not say or contradicts."""
-    if len(source.claims) < 2:
-        return None
-    first, second = rng.sample(source.claims, 2)
-    if rng.random() < 0.5:
-        text = source.without(second)
-        if not source.adds(second, text):
-            return None
-        return join_sentences(first, second, rng), text, False
-    changed = falsify(second, source.text, rng)
-    if changed is None:
-        return None
-    if rng.random() < 0.5:
-        first, changed = changed, first
-    return join_sentences(first, changed, rng), source.text, False
-
-
-_TRUE: tuple[_Maker, ...] = (_reworded_claim, _shortened_claim, _reworded_text, _joined)
-_FALSE: tuple[_Maker, ...] = (
-    _false_claim,
-    _false_claim,
-    _unsaid,
-    _says_less,
-    _half_unsaid,
-)
+        drawn = source.draw(rng, supported=number % 2 == 1)
+        if drawn is not None:
+            claim, text, kind = drawn
+            yield SupportExample(
+                claim, source.title, text, number % 2 == 1, kind, group
+            )
 
 
 def neighbour_examples(
@@ -507,7 +367,7 @@ def neighbour_examples(
 
     At most one neighbour that supports it and one that does not, though it is about the same.
     """
-    source = _Source(passage)
+    source = ClaimSource(passage)
     if not source.claims:
         return
     claim = rng.choice(source.claims)

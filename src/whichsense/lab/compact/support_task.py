@@ -57,7 +57,6 @@ from whichsense.models.compact.support_judge import (
     LONGEST_PAIR,
     NETS,
     NETWORK,
-    SAYS,
     WINDOW,
     Claim,
     Evidence,
@@ -147,7 +146,7 @@ def _best_window(example: SupportExample, tokenizer: Tokenizer) -> tuple[str, st
         return example.title, example.text
     claim = Claim(example.claim, tokenizer)
     evidence = Evidence.of(example.passage, tokenizer)
-    window = evidence.windows(claim.terms, tokenizer.vocabulary)[0]
+    window = evidence.window(claim.terms, tokenizer.vocabulary)
     return window.title, window.text
 
 
@@ -157,12 +156,8 @@ def _best_window(example: SupportExample, tokenizer: Tokenizer) -> tuple[str, st
 _Row = dict[str, float]
 _SEED = 25
 _BATCH = 32
-_CHOICES = 3  # times that the window of each example is chosen again, by the net so far
 _SHARE_OF_FEEDBACK = 0.3
-# With more features, or more judged answers, a threshold of a half fits sources that were left out less well.
-_BESIDE_NETWORK = (SAYS, "said")
-# False claims in a passage's own words: these say nothing about words, and the net over words does not see them.
-_SAME_WORDS = ("false_claim", "other answer", "rewrite", "squad/1.1", "squad/2.0")
+# With more judged answers, a threshold of a half fits sources that were left out less well.
 
 
 def fit_nets(
@@ -178,17 +173,13 @@ def fit_nets(
     """
     judge = SupportJudge(CompactModel(folder))
     chosen = _choose(examples, most)
-    features = _read(judge, list(dict.fromkeys(chosen)), progress)
-    windows = [features[example] for example in chosen]
-    network = SupportNets().network
-    if not judge.model.lacks(NETWORK):
-        network = fit_network(chosen, windows)
-    return SupportNets(words=_fit_words(chosen, windows), network=network)
+    rows = _read(judge, list(dict.fromkeys(chosen)), progress)
+    if judge.model.lacks(NETWORK):
+        return SupportNets()
+    return SupportNets(fit_network(chosen, [rows[example] for example in chosen]))
 
 
-def fit_network(
-    examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
-) -> Net:
+def fit_network(examples: Sequence[SupportExample], features: Sequence[_Row]) -> Net:
     """The net over the network's logit: judged answers count no more than any other source."""
     others = Counter(
         (one.supported, one.source) for one in examples if one.source != FEEDBACK
@@ -197,56 +188,27 @@ def fit_network(
     counts: Counter[tuple[bool, str]] = Counter()
     rows = []
     labels = []
-    for example, own in zip(examples, windows, strict=True):
+    for example, row in zip(examples, features, strict=True):
         kind = example.supported, example.source
-        if counts[kind] < most:
+        if row and counts[kind] < most:
             counts[kind] += 1
-            rows.append([{name: one[name] for name in _BESIDE_NETWORK} for one in own])
-            labels.append(example.supported)
-    return fit_best_windows(rows, labels)
-
-
-def _fit_words(
-    examples: Sequence[SupportExample], windows: Sequence[Sequence[_Row]]
-) -> Net:
-    """The net of a model without the network."""
-    rows = []
-    labels = []
-    for example, own in zip(examples, windows, strict=True):
-        if example.supported or example.source not in _SAME_WORDS:
-            rows.append([{k: v for k, v in one.items() if k != SAYS} for one in own])
-            labels.append(example.supported)
-    return fit_best_windows(rows, labels)
+            rows.append(row)
+            labels.append(float(example.supported))
+    return fit(rows, labels)
 
 
 def _read(
     judge: SupportJudge, examples: Sequence[SupportExample], progress: Progress
-) -> dict[SupportExample, list[_Row]]:
-    """The features of every window of each example."""
-    features = {}
+) -> dict[SupportExample, _Row]:
+    """Return what each example is judged by."""
+    features: dict[SupportExample, _Row] = {}
     for start in range(0, len(examples), _BATCH):
         batch = examples[start : start + _BATCH]
         pairs = [(example.claim, example.passage) for example in batch]
-        for example, own in zip(batch, judge.excerpts(pairs), strict=True):
-            features[example] = [excerpt.features for excerpt in own]
+        features |= zip(batch, judge.features(pairs), strict=True)
         done = start + len(batch)
         progress(done / len(examples), done)
     return features
-
-
-def fit_best_windows(windows: Sequence[Sequence[_Row]], labels: Sequence[bool]) -> Net:
-    """A net whose greatest probability over the windows of an example is fitted to its label."""
-    kept = [(own, label) for own, label in zip(windows, labels, strict=True) if own]
-    rows = [own[0] for own, _ in kept]
-    targets = [float(label) for _, label in kept]
-    net = fit(rows, targets)
-    for _ in range(_CHOICES):
-        rows = []
-        for own, _ in kept:
-            values = net.values(own)
-            rows.append(own[values.index(max(values))])
-        net = fit(rows, targets)
-    return net
 
 
 def _choose(examples: Sequence[SupportExample], most: int) -> list[SupportExample]:

@@ -105,10 +105,9 @@ def infer(net: TeacherNet, pairs: PairTensors) -> dict[str, Tensor]:
 def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
     """A tokenizer's id of every word piece. MPNet has BERT's pieces under other ids, with other special tokens."""
     ids: dict[str, int] = tokenizer.get_vocab()
-    unknown = []
-    for piece in vocabulary:
-        if piece not in ids and not piece.startswith("["):
-            unknown.append(piece)
+    unknown = [
+        piece for piece in vocabulary if piece not in ids and not piece.startswith("[")
+    ]
     if len(unknown) > _MAX_UNKNOWN * len(vocabulary):
         raise BadConfig(
             f"The teacher does not know {len(unknown):,} of BERT's uncased word pieces, such as '{unknown[0]}'. "
@@ -232,10 +231,9 @@ def _equal_slices(count: int, size: int) -> list[slice]:
     """
     if not count:
         return []
-    slices = []
-    for end in (*range(size, count, size), count):
-        slices.append(slice(max(0, end - size), end))
-    return slices
+    return [
+        slice(max(0, end - size), end) for end in (*range(size, count, size), count)
+    ]
 
 
 def _encode(scores: TeacherScores) -> bytes:
@@ -319,9 +317,9 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         # The teacher has no early exit and no head for ambiguity: it learns two parts.
         parts = losses.read(model(batch.pairs), batch)
         total = parts["relevance"] + _SPAN_WEIGHT * parts["span"]
-        logged: dict[str, float | Tensor] = {}
-        for name, part in parts.items():
-            logged[name] = part.detach()
+        logged: dict[str, float | Tensor] = {
+            name: part.detach() for name, part in parts.items()
+        }
         return total, logged
 
     def evaluate(self, model: TeacherNet) -> dict[str, float]:

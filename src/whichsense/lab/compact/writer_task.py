@@ -211,9 +211,10 @@ class RewriteExamples:
             windows,
             SITUATE if asked.source.startswith(_SITUATED) else REWRITE,
         )
-        weights = []
-        for inserted in _inserted_tokens(tuple(question), tuple(output)):
-            weights.append(1.0 + self.inserted * inserted)
+        weights = [
+            1.0 + self.inserted * inserted
+            for inserted in _inserted_tokens(tuple(question), tuple(output))
+        ]
         return Example(prompt, [*output, END], [*weights, 1.0])
 
     def restored_question(self, number: int, rng: random.Random) -> Example | None:
@@ -242,10 +243,11 @@ class RewriteExamples:
         for place, piece in enumerate(text):
             if piece == stop:
                 stops.append(place)
-        sentences = []
-        for before, end in pairwise(stops):
-            if end - before in _SENTENCE_SIZES:
-                sentences.append((before + 1, end))
+        sentences = [
+            (before + 1, end)
+            for before, end in pairwise(stops)
+            if end - before in _SENTENCE_SIZES
+        ]
         if not sentences:
             return None
         first, end = rng.choice(sentences)
@@ -434,9 +436,7 @@ class BaseWriterTask(Task[WriterNet, WriterBatch]):
 
     def save(self, model: WriterNet, folder: Path) -> None:
         state = model.state_dict()
-        weights = {}
-        for name, value in state.items():
-            weights[name] = value.detach().cpu()
+        weights = {name: value.detach().cpu() for name, value in state.items()}
         torch.save(weights, folder / WRITER)
 
 
@@ -563,9 +563,10 @@ class WriterTask(BaseWriterTask):
         """For each reading, the share of rewrites that it and the readings before it have."""
         shares = self.options.draw.shares
         asked = self.examples.pack.asked
-        keys = []
-        for reading in self.examples.readings:
-            keys.append(longest_prefix(asked[reading.number].source, shares))
+        keys = [
+            longest_prefix(asked[reading.number].source, shares)
+            for reading in self.examples.readings
+        ]
         counts = Counter(keys)
         # The share of a key is divided among its readings.
         each = [shares.get(key, 1.0) / counts[key] for key in keys]

@@ -128,9 +128,9 @@ def _parse_entry(
     from whichsense.config import from_table
 
     where = f"{where}, splits.{split}"
-    releases = []
-    for release in fields.pop("releases", []):
-        releases.append(from_table(Release, release, where))
+    releases = [
+        from_table(Release, release, where) for release in fields.pop("releases", [])
+    ]
     if not releases:
         raise BadConfig(f"{where}: no releases.")
     download = fields.pop("download", None)

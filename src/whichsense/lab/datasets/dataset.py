@@ -109,28 +109,10 @@ _NOT_AMBIGNQ = "Is it AmbigNQ's file, light or full?"
 
 # The names that the catalog's `reader` may have.
 READERS: dict[str, Reader] = {
-    "ambignq": readers.read_ambignq,
-    "ambignq_full": readers.read_ambignq_full,
-    "asqa": readers.read_asqa,
-    "asqa_part": readers.read_asqa_part,
-    "cambignq": readers.read_cambignq,
-    "cambignq_part": readers.read_cambignq_part,
-    "clapnq": readers.read_clapnq,
-    "condambigqa": readers.read_condambigqa,
-    "efficientqa_test": readers.read_efficientqa_test,
-    "gold_passages": readers.read_gold_passages,
-    "hotpotqa": readers.read_hotpotqa,
-    "musique": readers.read_musique,
-    "nq_open": readers.read_nq_open,
-    "popqa": readers.read_popqa,
-    "qa_feedback": readers.read_qa_feedback,
-    "ramdocs": readers.read_ramdocs,
-    "situatedqa": readers.read_situatedqa,
-    "squad": readers.read_squad,
-    "triviaqa": readers.read_triviaqa,
-    "unanswerable": readers.read_unanswerable,
-    "webquestions": readers.read_webquestions,
-    "wice": readers.read_wice,
+    name.removeprefix("read_"): reader
+    for name, reader in vars(readers).items()
+    if getattr(reader, "__module__", "") == readers.__name__
+    and name.startswith("read_")
 }
 
 
@@ -266,11 +248,7 @@ def _drop_near_duplicates(
     texts = [record.text for record in records]
     other_texts = [other.text for other in others]
     duplicates = find_near_duplicates(texts, other_texts)
-    kept = []
-    for number, record in enumerate(records):
-        if number not in duplicates:
-            kept.append(record)
-    return kept
+    return [record for number, record in enumerate(records) if number not in duplicates]
 
 
 # Check a file against the catalog: checksum, count, and the schema of every record.

@@ -72,10 +72,7 @@ def read_nq_open(path: Path, split: str, fix: str) -> Iterator[Question]:
     ids = IdMaker()
     for row in read_rows(path, fix):
         text = row.text("question")
-        if row.has("id"):
-            key = ids.make_unique(row.text("id"))
-        else:
-            key = ids.from_text(text)
+        key = ids.make_unique(row.text("id")) if row.has("id") else ids.from_text(text)
         answers = row.texts("answer", "golden_answers", "answers")
         yield Question(key, text, single_answer(answers))
 
@@ -121,10 +118,11 @@ def read_webquestions(path: Path, split: str, fix: str) -> Iterator[Question]:
     for row in read_rows(path, fix):
         text = row.text("qText", "utterance", "question")
         key = row.text("qId") if row.has("qId") else ids.from_text(text)
-        if row.has("targetValue"):
-            answers = _parse_target(row.text("targetValue"))
-        else:
-            answers = row.texts("answers")
+        answers = (
+            _parse_target(row.text("targetValue"))
+            if row.has("targetValue")
+            else row.texts("answers")
+        )
         yield Question(key, text, single_answer(answers))
 
 
@@ -134,9 +132,7 @@ def _parse_target(target: str) -> tuple[str, ...]:
     >>> _parse_target('(list (description "Lawyer") (description Jamaica))')
     ('Lawyer', 'Jamaica')
     """
-    answers = []
-    for quoted, bare in _DESCRIPTION.findall(target):
-        answers.append(quoted or bare)
+    answers = [quoted or bare for quoted, bare in _DESCRIPTION.findall(target)]
     return tuple(answers)
 
 
@@ -209,10 +205,11 @@ def read_cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
         parsed = parse_clarification(
             clarification, expected=len(answers)
         ) or ParsedClarification("", ())
-        if row.has("annotations"):
-            annotations = parse_annotations(row)
-        else:
-            annotations = _pair_up(row.texts("dqs"), answers)
+        annotations = (
+            parse_annotations(row)
+            if row.has("annotations")
+            else _pair_up(row.texts("dqs"), answers)
+        )
         yield ClarifiedQuestion(
             row.text("id"),
             row.text("question"),
@@ -301,9 +298,9 @@ def read_condambigqa(path: Path, split: str, fix: str) -> Iterator[Question]:
         conditions = tuple(map(_parse_condition, row.rows("properties")))
         if not conditions:
             raise row.bad("'properties' is empty")
-        pairs = []
-        for one in conditions:
-            pairs.append(QAPair((" ".join(one.statements),), (one.condition,)))
+        pairs = [
+            QAPair((" ".join(one.statements),), (one.condition,)) for one in conditions
+        ]
         yield ConditionalQuestion(
             row.text("id"),
             row.text("question"),
@@ -395,10 +392,11 @@ def _parse_disambiguations(rows: list[Row]) -> tuple[Annotation, ...]:
 
 
 def _parse_long_answer(row: Row) -> LongReference:
-    pieces = []
-    for piece in row.rows("knowledge", optional=True):
-        if piece.has("content"):
-            pieces.append(_parse_piece(piece))
+    pieces = [
+        _parse_piece(piece)
+        for piece in row.rows("knowledge", optional=True)
+        if piece.has("content")
+    ]
     return LongReference(row.text("long_answer"), tuple(pieces))
 
 

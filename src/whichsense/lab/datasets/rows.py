@@ -72,9 +72,10 @@ class Row:
         return tuple(value)
 
     def text_lists(self, key: str) -> tuple[tuple[str, ...], ...]:
-        lists = []
-        for item in self._list(key, "a list of lists of texts"):
-            lists.append(Row({key: item}, self.where, self.fix).texts(key))
+        lists = [
+            Row({key: item}, self.where, self.fix).texts(key)
+            for item in self._list(key, "a list of lists of texts")
+        ]
         return tuple(lists)
 
     def number(self, key: str) -> int:
@@ -90,9 +91,10 @@ class Row:
         return tuple(values)
 
     def number_lists(self, key: str) -> tuple[tuple[int, ...], ...]:
-        lists = []
-        for item in self._list(key, "a list of lists of whole numbers"):
-            lists.append(Row({key: item}, self.where, self.fix).numbers(key))
+        lists = [
+            Row({key: item}, self.where, self.fix).numbers(key)
+            for item in self._list(key, "a list of lists of whole numbers")
+        ]
         return tuple(lists)
 
     def flag(self, key: str) -> bool:
@@ -119,10 +121,10 @@ class Row:
                 items.extend(item)
             else:
                 items.append(item)
-        rows = []
-        for number, item in enumerate(items):
-            rows.append(Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix))
-        return rows
+        return [
+            Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix)
+            for number, item in enumerate(items)
+        ]
 
     def _first(self, keys: tuple[str, ...]) -> Any:
         for key in keys:
@@ -208,10 +210,9 @@ def _transpose(columns: dict[str, Any]) -> Any:
     lengths = set(map(len, lists))
     if len(lists) != len(columns) or len(lengths) > 1:
         return columns
-    rows = []
-    for values in zip(*lists, strict=True):
-        rows.append(dict(zip(columns, values, strict=True)))
-    return rows
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)
+    ]
 
 
 @contextmanager

@@ -130,9 +130,7 @@ def _rank_answers(
     records = []
     for question, case in zip(questions, cases, strict=True):
         # An answer in a passage's title counts, too.
-        texts = []
-        for hit in case.hits:
-            texts.append(f"{hit.passage.title} {hit.passage.text}")
+        texts = [f"{hit.passage.title} {hit.passage.text}" for hit in case.hits]
         annotated: list[tuple[str, ...]] = []
         for answers in question.answer_sets:
             annotated.extend(answers)
@@ -286,9 +284,10 @@ def balanced_accuracy(
     >>> balanced_accuracy([True, True, False, False], [True, False, False, False])[0]
     0.75
     """
-    rows = []
-    for label, decision in zip(labels, decisions, strict=True):
-        rows.append([label, label and decision, not label, not label and not decision])
+    rows = [
+        [label, label and decision, not label, not label and not decision]
+        for label, decision in zip(labels, decisions, strict=True)
+    ]
     table = np.array(rows, dtype=np.float64)
     sums = resampled_sums(table)
     # A resample without one of the labels says nothing.
@@ -395,26 +394,25 @@ def make_clarifications(
             asked.append(question)
             cases.append(case)
     clarified = (clarifier or CompactClarifier()).clarify(cases)
-    records = []
-    for question, case in zip(asked, clarified, strict=True):
-        if case.clarification is not None:
-            records.append(_record(question, case))
-    return records
+    return [
+        _record(question, case)
+        for question, case in zip(asked, clarified, strict=True)
+        if case.clarification is not None
+    ]
 
 
 def _record(question: Question, case: Case) -> dict[str, Any]:
     clarification = case.clarification
     assert clarification is not None
-    answers = []
-    for option in clarification.options:
-        for reading in option.readings:
-            answers.append(
-                {
-                    "question": reading.question,
-                    "answer": [reading.answer],
-                    "clarification": option.label,
-                }
-            )
+    answers = [
+        {
+            "question": reading.question,
+            "answer": [reading.answer],
+            "clarification": option.label,
+        }
+        for option in clarification.options
+        for reading in option.readings
+    ]
     return {
         "id": question.id,
         "question": question.text,

@@ -220,9 +220,9 @@ _KINDS = {
 
 def build_form_page(form: Form, name: str) -> bytes:
     """The page, which needs no other file. `name` is how the downloaded form's name begins."""
-    sections = []
-    for number, question in enumerate(form.questions):
-        sections.append(_question(number, question))
+    sections = [
+        _question(number, question) for number, question in enumerate(form.questions)
+    ]
     body = [
         text("p", _describe(form)),
         text("p", _HELP),
@@ -280,11 +280,10 @@ def _reading(number: int, rank: int, reading: ShownReading, has_rewrite: bool) -
     if reading.sentence or reading.title:
         title = text("cite", f"[{reading.title}]")
         parts.append(tag("blockquote", _marked(reading), " ", title))
-    marks = []
-    for mark, meaning in rubric.items():
-        marks.append(
-            _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
-        )
+    marks = [
+        _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
+        for mark, meaning in rubric.items()
+    ]
     parts.append(tag("div", *marks, class_="marks"))
     return tag("article", *parts)
 
@@ -438,9 +437,7 @@ def _choose(
     for question, record in journal.answered():
         if len(chosen) == goal.questions:
             break
-        shown = []
-        for fields in record["readings"]:
-            shown.append(types.decode(ShownReading, fields))
+        shown = [types.decode(ShownReading, fields) for fields in record["readings"]]
         kind = ("none", "one", "several")[min(len(shown), 2)]
         counts[kind] += 1
         if goal.takes(len(shown)):
@@ -512,9 +509,7 @@ def load_judged(paths: Sequence[Path]) -> Judged:
     for path, form in zip(paths, forms, strict=True):
         _refuse_another_form(forms[0], paths[0], form, path)
         _refuse_missing_marks(form, path)
-    labels = []
-    for form in forms:
-        labels.append(tuple(map(_label_readings, form.questions)))
+    labels = [tuple(map(_label_readings, form.questions)) for form in forms]
     return Judged(forms[0], _name_readers(forms, paths), tuple(labels))
 
 
@@ -543,9 +538,7 @@ def _without_marks(form: Form) -> list[JudgedQuestion]:
     """The questions and readings that were to be judged."""
     questions = []
     for question in form.questions:
-        readings = []
-        for reading in question.readings:
-            readings.append(replace(reading, marks=Marks()))
+        readings = [replace(reading, marks=Marks()) for reading in question.readings]
         questions.append(replace(question, readings=tuple(readings)))
     return questions
 
@@ -553,11 +546,12 @@ def _without_marks(form: Form) -> list[JudgedQuestion]:
 def _refuse_missing_marks(form: Form, path: Path) -> None:
     if not form.shown:
         raise BadInput(f"'{path}' shows no reading: there is nothing to count.")
-    places = []
-    for number, question in enumerate(form.questions, 1):
-        for rank, reading in enumerate(question.readings, 1):
-            for mark in reading.marks.missing:
-                places.append(f"'{mark}' of question {number}, reading {rank}")
+    places = [
+        f"'{mark}' of question {number}, reading {rank}"
+        for number, question in enumerate(form.questions, 1)
+        for rank, reading in enumerate(question.readings, 1)
+        for mark in reading.marks.missing
+    ]
     if places:
         total = len(RUBRIC) * form.shown
         raise BadInput(
@@ -709,10 +703,11 @@ def _compare_with_gold(
     """For each question the sums of recall and of judged F."""
     columns: Columns = {"gold": [], "covered": [], "twice": [], "together": []}
     for question, own in zip(questions, labels, strict=True):
-        correct = []
-        for reading, given in zip(question.readings, own, strict=True):
-            if given["correct"]:
-                correct.append(reading.answer)
+        correct = [
+            reading.answer
+            for reading, given in zip(question.readings, own, strict=True)
+            if given["correct"]
+        ]
         covered = [names for names in question.gold if _covers(correct, names)]
         columns["gold"].append(float(len(question.gold)))
         columns["covered"].append(float(len(covered)))
@@ -724,10 +719,7 @@ def _compare_with_gold(
 
 def _covers(answers: Sequence[str], names: Sequence[str]) -> bool:
     """Whether one of the answers means the same as one of the names."""
-    for answer in answers:
-        if any(same_answer(answer, name) for name in names):
-            return True
-    return False
+    return any(any(same_answer(answer, name) for name in names) for answer in answers)
 
 
 def _mean_columns(by_reader: Sequence[Columns]) -> Columns:

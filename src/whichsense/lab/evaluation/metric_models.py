@@ -59,10 +59,10 @@ class SquadReader:
         windows: list[list[tuple[float, list[_ScoredSpan]]]] = [[] for _ in pairs]
         for number, null, spans in self._windows(pairs):
             windows[number].append((null, spans))
-        answers = []
-        for (_, text), own in zip(pairs, windows, strict=True):
-            answers.append(best_answer(text, own))
-        return answers
+        return [
+            best_answer(text, own)
+            for (_, text), own in zip(pairs, windows, strict=True)
+        ]
 
     def _windows(
         self, pairs: Sequence[tuple[str, str]]

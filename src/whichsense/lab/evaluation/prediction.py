@@ -315,9 +315,10 @@ def _in_dialogue(
 ) -> list[str]:
     """What a person gets who replies with the words of each option: its answer, another one's, or none where the reply
     is not understood as a choice."""
-    by_id = {}
-    for option, answer in zip(clarification.options, answers, strict=True):
-        by_id[option.id] = answer
+    by_id = {
+        option.id: answer
+        for option, answer in zip(clarification.options, answers, strict=True)
+    }
     given = []
     for option in clarification.options:
         intent = understand(option.label, clarification, question)
@@ -419,10 +420,9 @@ class Journal:
 
     def missing(self, size: int) -> list[Sequence[Question]]:
         """The questions without a record, in batches of `size`."""
-        todo = []
-        for question in self.questions:
-            if question.id not in self._records:
-                todo.append(question)
+        todo = [
+            question for question in self.questions if question.id not in self._records
+        ]
         return [todo[start : start + size] for start in range(0, len(todo), size)]
 
     def report(self, progress: Progress) -> None:
@@ -525,9 +525,10 @@ class _Answering:
     def __call__(self, questions: Sequence[Question]) -> list[dict[str, Any]]:
         answerer, setting = self.load(), self.setting
         began = time.perf_counter()
-        predictions = []
-        for case in setting.run(answerer, questions):
-            predictions.append(setting.prediction(answerer, case, self.rewrites))
+        predictions = [
+            setting.prediction(answerer, case, self.rewrites)
+            for case in setting.run(answerer, questions)
+        ]
         seconds = (time.perf_counter() - began) / len(questions)
         return [{"prediction": one, "seconds": seconds} for one in predictions]
 
@@ -579,9 +580,10 @@ def predict(
     taken = sum(one["seconds"] for one in done) / len(questions)
     where = provenance(paths)
     where |= {key: about[key] for key in ("system", "dataset", "setting")}
-    written = {}
-    for question, record in zip(questions, done, strict=True):
-        written[question.id] = record["prediction"]
+    written = {
+        question.id: record["prediction"]
+        for question, record in zip(questions, done, strict=True)
+    }
     write_atomically(out, as_json(written))
     facts = {
         "questions": len(questions),
@@ -640,10 +642,8 @@ def tune(
     for start in range(0, len(questions), _BATCH):
         batch = questions[start : start + _BATCH]
         cases = unverified.run([question.text for question in batch])
-        for case in cases:
-            answered.append(case.readings)
-        for case in verifier.score(cases):
-            scored.append(case.readings)
+        answered.extend(case.readings for case in cases)
+        scored.extend(case.readings for case in verifier.score(cases))
         progress(len(answered) / len(questions), len(answered))
     threshold, score = tuned_threshold(scored, questions, _f1)
     given = [above(readings, verifier.threshold) for readings in scored]

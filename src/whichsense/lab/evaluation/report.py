@@ -1,10 +1,9 @@
-"""Tables, charts and pages of results and datasets."""
+"""One page from saved results: tables with intervals, tests, and the questions where two systems differ."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from itertools import combinations
@@ -13,109 +12,25 @@ from typing import Any
 from whichsense.errors import BadInput
 from whichsense.lab.evaluation.results import Comparison, Result, compare
 
-# The parts of a dataset's statistics: tables to print and bars to draw.
-
-Cell = str | int | float | None
-"""None is a cell without a number: the paper does not print it, or the data cannot tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as a paper would print it."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """A bar chart: what, how much."""
-
-    title: str
-    bars: tuple[tuple[str, float], ...]
-    unit: str = "%"
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What is counted in a dataset."""
-
-    name: str
-    release: str
-    """Which release the file is: the numbers of a part differ from those of the whole."""
-    tables: tuple[Table, ...]
-    charts: tuple[Bars, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def mean(values: Iterable[float]) -> float:
-    """The average; 0 where there are no values."""
-    numbers = list(values)
-    return sum(numbers) / len(numbers) if numbers else 0.0
-
-
-def percent(part: float, whole: float) -> float:
-    """
-    >>> percent(1, 8)
-    12.5
-    """
-    return 100 * part / whole if whole else 0.0
-
-
-def shares(counts: Sequence[int]) -> tuple[float, ...]:
-    """Counts as percentages of their sum."""
-    return tuple(percent(count, sum(counts)) for count in counts)
-
-
-def format_cell(value: Cell) -> str:
-    """A cell as people read it.
-
-    >>> [format_cell(value) for value in (1003, 12.5, 0.8312, None, "dev")]
-    ['1,003', '12.5', '0.83', '–', 'dev']
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return f"{value:,}"
-    if abs(value) < 1:
-        return f"{value:,.2f}"
-    if value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:,.1f}"
-
-
-# HTML and SVG elements, and a page that needs no other file.
+# HTML elements, and a page that needs no other file.
 
 _VOID = ("input", "meta")  # elements without content and without an end tag
 
 
 def tag(name: str, /, *content: str, **attributes: object) -> str:
-    """An element. Content is markup already; attribute values are escaped, floats rounded to a tenth.
+    """An element. Content is markup already; attribute values are escaped.
 
-    In attribute names "_" stands for "-", and a trailing "_" is dropped. An attribute that is None is left out.
+    A trailing "_" of an attribute's name is dropped. An attribute that is None is left out.
 
-    >>> tag("text", "a &lt; b", x=1.25, text_anchor="end", class_="ink")
-    '<text x="1.2" text-anchor="end" class="ink">a &lt; b</text>'
-    >>> tag("rect", width=3)
-    '<rect width="3"></rect>'
+    >>> tag("td", "a &lt; b", class_="best", id=None)
+    '<td class="best">a &lt; b</td>'
     >>> tag("input", type="radio")
     '<input type="radio">'
     """
     parts = [name]
     for key, value in attributes.items():
-        if value is None:
-            continue
-        # A tenth of a unit is finer than a screen's pixel.
-        shown = f"{value:.1f}" if isinstance(value, float) else str(value)
-        attribute = key.removesuffix("_").replace("_", "-")
-        parts.append(f'{attribute}="{escape(shown)}"')
+        if value is not None:
+            parts.append(f'{key.removesuffix("_")}="{escape(str(value))}"')
     start = f"<{' '.join(parts)}>"
     return start if name in _VOID else f"{start}{''.join(content)}</{name}>"
 
@@ -141,20 +56,8 @@ def table(
     return tag("div", content, class_="scroll")
 
 
-def svg(width: int, height: float, parts: Sequence[str], label: str) -> str:
-    """A drawing, with a label for those who cannot see it."""
-    return tag(
-        "svg",
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
-        role="img",
-        aria_label=label,
-    )
-
-
 def style() -> str:
-    """The style sheet of pages and drawings, as an element."""
+    """The style sheet of pages, as an element."""
     sheet = files("whichsense.lab.evaluation").joinpath("report", "style.css")
     return tag("style", sheet.read_text(encoding="utf-8"))
 
@@ -175,178 +78,7 @@ def page(title: str, *body: str, head: str = "") -> str:
     return f"<!doctype html>{html}\n"
 
 
-# Charts as SVG: bars, scores with their intervals, and the distribution of questions' scores.
-
-COLOURS = 6
-"""How many systems get a colour of their own (classes s0 … s5 of the style sheet)."""
-
-# Sizes in units of the drawing, about a pixel each.
-_WIDTH = 640
-_MARGIN = 16  # right of every chart
-_LABELS = 170  # room for the names of metrics
-_ROW = 16  # height of one system's interval
-_BAR_LABELS = 215
-_BAR_NUMBERS = 75
-_BAR_ROW = 22
-_BAR_HEAD = 52  # height of a chart's title and note
-_BAR_GAP = 28  # between two charts
-_BINS = 10
-_LEFT = 56  # of the distribution chart's axis
-_TOP = 12
-_BASE = 170  # where its bars stand
-
-
-def bar_charts(title: str, note: str, charts: Sequence[Bars], *head: str) -> str:
-    """Several bar charts, one under the other, below a title and a note. `head` comes before them."""
-    top = 44  # the title's height
-    background = tag("rect", width="100%", height="100%", class_="paper")
-    parts = [
-        *head,
-        background,
-        _title(title, 28, size=18),
-        _label(_shorten(note, 80), _WIDTH, 28, "end"),
-    ]
-    for chart in charts:
-        parts += _bar_chart(chart, top)
-        top += _BAR_HEAD + len(chart.bars) * _BAR_ROW + _BAR_GAP
-    return svg(_WIDTH, top, parts, f"Statistics of {title}")
-
-
-def _bar_chart(chart: Bars, top: int) -> list[str]:
-    """A label, a bar and its number in each row."""
-    highest = max((value for _, value in chart.bars), default=0.0) or 1.0
-    room = _WIDTH - _BAR_LABELS - _BAR_NUMBERS
-    note = f"{chart.unit}; {chart.note}" if chart.note else chart.unit
-    parts = [_title(chart.title, top + 18), _label(note, 0, top + 35)]
-    y = top + _BAR_HEAD
-    for label, value in chart.bars:
-        length = room * value / highest
-        number = format_cell(value)
-        hover = text("title", f"{label}: {number}")
-        bar = _box(_BAR_LABELS, y, length, 15)
-        baseline = y + 12  # of the texts beside the bar
-        parts += [
-            _label(_shorten(label, 34), _BAR_LABELS - 10, baseline, "end"),
-            tag("g", hover, bar, class_=_colour(0)),
-            _label(number, _BAR_LABELS + length + 6, baseline),
-        ]
-        y += _BAR_ROW
-    return parts
-
-
-def interval_chart(
-    results: Sequence[Result], names: Sequence[str], metrics: Sequence[str]
-) -> str:
-    """A dot and a line for each system and metric: the score and its 95% interval, on an axis from 0 to 1."""
-    block = _ROW * len(results) + 14  # one metric, all systems
-    height = block * len(metrics) + 30
-    parts = _axis(height - 22)
-    for row, metric in enumerate(metrics):
-        top = row * block + 8
-        center = top + _ROW * len(results) / 2
-        parts.append(_label(metric, _LABELS - 10, center + 4, "end"))
-        for column, result in enumerate(results):
-            y = top + _ROW * (column + 0.5)
-            title = f"{names[column]} {metric}"
-            parts.append(_interval(result, metric, title, y, column))
-    return svg(_WIDTH, height, parts, "Scores with 95% intervals")
-
-
-def _interval(result: Result, metric: str, title: str, y: float, column: int) -> str:
-    value = result.metrics.get(metric)
-    if value is None:
-        return ""
-    low, high = result.intervals.get(metric, (value, value))
-    hover = text("title", f"{title}: {value:.4f} [{low:.4f}, {high:.4f}]")
-    line = _line(_score_x(low), _score_x(high), y, y)
-    dot = tag("circle", cx=_score_x(value), cy=y, r=4)
-    return tag("g", hover, line, dot, class_=_colour(column))
-
-
-def _score_x(score: float) -> float:
-    """Where a score from 0 to 1 is on the horizontal axis."""
-    inside = min(1.0, max(0.0, score))
-    return _LABELS + (_WIDTH - _LABELS - _MARGIN) * inside
-
-
-def _axis(y: float) -> list[str]:
-    parts = []
-    for tenth in range(0, 11, 2):
-        share = tenth / 10
-        x = _score_x(share)
-        parts.append(_line(x, x, 0, y, "grid"))
-        parts.append(_label(f"{share:.1f}", x, y + 16, "middle"))
-    return parts
-
-
-def distribution_chart(scores: Mapping[str, Sequence[float]]) -> str:
-    """For each system the share of questions whose score is in each tenth from 0 to 1."""
-    histograms = list(map(_histogram, scores.values()))
-    highest = max(map(max, histograms), default=0.0) or 1.0
-    slot = (_WIDTH - _LEFT - _MARGIN) / _BINS  # all systems' bars of one bin
-    width = (slot - 6) / max(len(histograms), 1)
-    parts = []
-    for column, name in enumerate(scores):
-        for number, share in enumerate(histograms[column]):
-            length = (_BASE - _TOP) * share / highest
-            x = _LEFT + number * slot + column * width
-            scored = f"{share:.1%} of the questions score {_bin_name(number)}"
-            hover = text("title", f"{name}: {scored}")
-            bar = _box(x, _BASE - length, width * 0.9, length)
-            parts.append(tag("g", hover, bar, class_=_colour(column)))
-    for number in range(0, _BINS, 3):
-        x = _LEFT + (number + 0.5) * slot - 3
-        parts.append(_label(_bin_name(number), x, _BASE + 20, "middle"))
-    parts.append(_label(f"{highest:.0%}", _LEFT - 6, _TOP + 10, "end"))
-    parts.append(_line(_LEFT, _WIDTH - _MARGIN, _BASE, _BASE, "axis"))
-    return svg(_WIDTH, _BASE + 30, parts, "Distribution of the questions' scores")
-
-
-def _histogram(values: Sequence[float]) -> list[float]:
-    """The share of values in each bin of [0, 1]; values outside count in the first or last bin."""
-    counts = [0] * _BINS
-    for value in values:
-        number = min(_BINS - 1, max(0, int(value * _BINS)))
-        counts[number] += 1
-    total = max(len(values), 1)
-    return [count / total for count in counts]
-
-
-def _bin_name(number: int) -> str:
-    low = number / _BINS
-    high = (number + 1) / _BINS
-    return f"{low:.1f}–{high:.1f}"
-
-
-def _colour(column: int) -> str:
-    """The class of a system's colour; more systems than colours begin again."""
-    return f"s{column % COLOURS}"
-
-
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _title(content: str, y: float, size: int = 14) -> str:
-    return text(
-        "text", content, x=0, y=y, font_size=size, font_weight=600, class_="ink"
-    )
-
-
-def _label(content: str, x: float, y: float, anchor: str = "start") -> str:
-    """Text that starts, ends or has its middle at x."""
-    return text("text", content, x=x, y=y, text_anchor=anchor)
-
-
-def _line(x1: float, x2: float, y1: float, y2: float, kind: str | None = None) -> str:
-    return tag("line", class_=kind, x1=x1, x2=x2, y1=y1, y2=y2)
-
-
-def _box(x: float, y: float, width: float, height: float) -> str:
-    return tag("rect", x=x, y=y, width=width, height=height)
-
-
-# One HTML page from saved results: tables, charts, and the questions where two systems differ.
+# One HTML page from saved results: tables, tests, and the questions where two systems differ.
 
 # The metric by which questions are ranked where two systems differ.
 _MAIN = {"ambignq": "f1_ans", "nq": "em", "cambignq": "option_f1", "asqa": "rouge_l"}
@@ -374,43 +106,28 @@ def build_page(
 
 def _section(dataset: str, results: Sequence[Result], differences: int) -> str:
     names = _distinct_names(results)
-    metrics = []
-    plotted = []
-    for metric in results[0].metrics:
-        if set(_values(results, metric)) != {None}:
-            metrics.append(metric)
-            if _fits_axis(results, metric):
-                plotted.append(metric)
-    counts = []
-    for name, count in results[0].counts.items():
-        counts.append(f"{name} = {count:,}")
+    metrics = [
+        metric
+        for metric in results[0].metrics
+        if set(_values(results, metric)) != {None}
+    ]
+    counts = [f"{name} = {count:,}" for name, count in results[0].counts.items()]
     parts = [
         text("h2", dataset),
         text("p", ", ".join(counts)),
         _score_table(results, names, metrics),
-        _legend(names),
-        interval_chart(results, names, plotted),
-        _distribution(dataset, results, names),
         *_notes(results),
     ]
     # A pair of systems can be compared where both results hold their questions.
-    comparable = []
-    for name, result in zip(names, results, strict=True):
-        if result.questions:
-            comparable.append(replace(result, name=name))
+    comparable = [
+        replace(result, name=name)
+        for name, result in zip(names, results, strict=True)
+        if result.questions
+    ]
     pairs = list(combinations(comparable, 2))
     for a, b in pairs[:_MOST_PAIRS]:
         parts.append(_pair(a, b, differences))
     return tag("section", *parts)
-
-
-def _fits_axis(results: Sequence[Result], metric: str) -> bool:
-    """Whether a metric has an interval on the axis from 0 to 1."""
-    for result in results:
-        _, high = result.intervals.get(metric, (0.0, math.inf))
-        if high <= 1:
-            return True
-    return False
 
 
 def _values(results: Sequence[Result], metric: str) -> list[float | None]:
@@ -460,27 +177,6 @@ def _score_cell(
         low, high = interval
         parts.append(text("small", f"[{low:.4f}, {high:.4f}]"))
     return tag("td", *parts, class_="best" if is_best else None)
-
-
-def _legend(names: Sequence[str]) -> str:
-    items = []
-    for number, name in enumerate(names):
-        colour = f"s{number % COLOURS}"
-        items.append(tag("li", text("span", name), class_=colour))
-    return tag("ul", *items, class_="key")
-
-
-def _distribution(dataset: str, results: Sequence[Result], names: Sequence[str]) -> str:
-    metric = _MAIN.get(dataset, "")
-    scores: dict[str, list[float]] = {}
-    for name, result in zip(names, results, strict=True):
-        scores[name] = []
-        for question in result.questions.values():
-            if question.get(metric) is not None:
-                scores[name].append(float(question[metric]))
-    if not any(scores.values()):
-        return ""
-    return text("h3", f"Questions by their {metric}") + distribution_chart(scores)
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
@@ -563,32 +259,3 @@ def _side(name: str, scores: Mapping[str, Any], metric: str, is_better: bool) ->
     score = text("span", f"{scores[metric]:.3f}", class_=kind)
     heading = tag("h5", text("span", name), " ", score)
     return tag("div", heading, tag("ul", *items))
-
-
-# A dataset's statistics as one drawing, or as a page with tables and charts.
-
-
-def to_svg(statistics: Statistics) -> str:
-    """All charts of a dataset, one under the other."""
-    about = statistics.release
-    return bar_charts(statistics.name, about, statistics.charts, style()) + "\n"
-
-
-def to_html(statistics: Statistics) -> str:
-    """A page with the tables and charts of a dataset."""
-    body = [text("p", f"Release: {statistics.release}")]
-    for one in statistics.tables:
-        body += _table(one)
-    body.append(bar_charts(statistics.name, statistics.release, statistics.charts))
-    return page(statistics.name, *body)
-
-
-def _table(content: Table) -> list[str]:
-    rows = []
-    for row in content.rows:
-        cells = [text("td", format_cell(cell)) for cell in row]
-        rows.append(cells)
-    parts = [table(content.columns, rows, content.title)]
-    if content.note:
-        parts.append(text("p", content.note))
-    return parts

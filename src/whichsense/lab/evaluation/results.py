@@ -107,9 +107,10 @@ def _parse_result(table: dict[str, Any], stem: str) -> Result:
             counts[key] = value
         else:
             settings[key] = value
-    intervals: dict[str, Interval] = {}
-    for name, (low, high) in table["intervals"].items():
-        intervals[name] = (float(low), float(high))
+    intervals: dict[str, Interval] = {
+        name: (float(low), float(high))
+        for name, (low, high) in table["intervals"].items()
+    }
     for question in questions.values():
         if not isinstance(question, dict):
             raise TypeError("questions must be objects")
@@ -162,6 +163,16 @@ def bootstrap_intervals(
         values = statistic(by_name)
         intervals[name] = (quantile(values, 0.025), quantile(values, 0.975))
     return intervals
+
+
+def mean_intervals(
+    rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]
+) -> dict[str, Interval]:
+    """Intervals of means over the questions."""
+    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
+    columns |= {metric: column(rows, metric) for metric in metrics}
+    statistics = {metric: ratio_of(metric, "n") for metric in metrics}
+    return bootstrap_intervals(columns, statistics)
 
 
 def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:

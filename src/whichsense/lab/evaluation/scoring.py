@@ -26,6 +26,7 @@ from whichsense.lab.evaluation.results import (
     input_name,
     load_result,
     mean,
+    mean_intervals,
     ratio_of,
     read_gold,
     result_name,
@@ -150,10 +151,12 @@ def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
         return []
     if not prediction.questions:
         return list(prediction.answers)
-    shown = []
-    for question, answer in zip(prediction.questions, prediction.answers, strict=True):
-        shown.append(f"{question} → {answer}")
-    return shown
+    return [
+        f"{question} → {answer}"
+        for question, answer in zip(
+            prediction.questions, prediction.answers, strict=True
+        )
+    ]
 
 
 def _means(
@@ -329,22 +332,17 @@ def score_nq(
         answers_only=True,
         is_empty=_is_empty,
     )
-    questions = {}
-    for key, question in golds.items():
-        questions[key] = _score_question_nq(question, aligned[key] or ())
-    values = {}
-    columns = {"n": [1.0] * len(questions)}
-    statistics = {}
-    for metric in _NQ_METRICS:
-        columns[metric] = column(questions.values(), metric)
-        values[metric] = mean(columns[metric])
-        statistics[metric] = ratio_of(metric, "n")
+    questions = {
+        key: _score_question_nq(question, aligned[key] or ())
+        for key, question in golds.items()
+    }
+    rows = list(questions.values())
     return Result(
         dataset="nq",
         name=result_name(name, predictions),
-        metrics=values,
-        counts={"n": len(questions)},
-        intervals=bootstrap_intervals(columns, statistics),
+        metrics={metric: mean(column(rows, metric)) for metric in _NQ_METRICS},
+        counts={"n": len(rows)},
+        intervals=mean_intervals(rows, _NQ_METRICS),
         questions=questions,
     )
 
@@ -416,21 +414,17 @@ def score_ramdocs(
     one of the two holds all words of the other in a row."""
     golds = read_gold(gold, _read_official_ramdocs, ConflictQuestion)
     aligned = align(golds, predictions, _as_answers, allow_missing=allow_missing)
-    questions = {}
-    for key, question in golds.items():
-        questions[key] = _score_question_ramdocs(question, aligned[key] or ())
+    questions = {
+        key: _score_question_ramdocs(question, aligned[key] or ())
+        for key, question in golds.items()
+    }
     rows = list(questions.values())
-    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
-    statistics: dict[str, Statistic] = {}
-    for metric in _RAMDOCS_METRICS:
-        columns[metric] = column(rows, metric)
-        statistics[metric] = ratio_of(metric, "n")
     return Result(
         dataset="ramdocs",
         name=result_name(name, predictions),
-        metrics={metric: mean(columns[metric]) for metric in _RAMDOCS_METRICS},
+        metrics={metric: mean(column(rows, metric)) for metric in _RAMDOCS_METRICS},
         counts={"n": len(rows)},
-        intervals=bootstrap_intervals(columns, statistics),
+        intervals=mean_intervals(rows, _RAMDOCS_METRICS),
         questions=questions,
     )
 

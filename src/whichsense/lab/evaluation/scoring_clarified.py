@@ -123,11 +123,10 @@ def score_cambignq(
         is_empty=lambda text: text == "",  # a system that does not ask
     )
     corpus = _Corpus()
-    questions: dict[str, _Scores] = {}
-    for key, question in golds.items():
-        questions[key] = _score_question_cambignq(
-            question, aligned[key], variant, corpus
-        )
+    questions: dict[str, _Scores] = {
+        key: _score_question_cambignq(question, aligned[key], variant, corpus)
+        for key, question in golds.items()
+    }
     rows = list(questions.values())
     values = _corpus_scores(rows, corpus)
     settings: dict[str, Any] = {"variant": variant}
@@ -231,19 +230,21 @@ def _bleu_columns(
     text: str, order: int, golds: Sequence[str], predictions: Sequence[str]
 ) -> dict[str, Sequence[float]]:
     """What `bleu_counts` counts in each pair, a column for each count."""
-    counts = []
-    for gold, predicted in zip(golds, predictions, strict=True):
-        counts.append(bleu_counts(gold, predicted, order))
+    counts = [
+        bleu_counts(gold, predicted, order)
+        for gold, predicted in zip(golds, predictions, strict=True)
+    ]
     names = _bleu_names(text, order)
     return dict(zip(names, zip(*counts, strict=True), strict=True))
 
 
 def _bleu_names(text: str, order: int) -> list[str]:
     """Names for what `bleu_counts` counts, in its order: matches and guesses for each n, then both lengths."""
-    names = []
-    for kind in ("matching", "predicted"):
-        for n in range(1, order + 1):
-            names.append(f"{text}: {kind} {n}-grams")
+    names = [
+        f"{text}: {kind} {n}-grams"
+        for kind in ("matching", "predicted")
+        for n in range(1, order + 1)
+    ]
     return [*names, f"{text}: predicted length", f"{text}: gold length"]
 
 
@@ -374,20 +375,18 @@ def _overlaps(
         "direct": prediction.direct,
     }
     one_assignment = variant == "paper"
-    overlaps = {}
-    for group, answers in compared.items():
-        overlaps[group] = answer_overlap(
-            question.clarified_answers, answers, one_assignment
-        )
-    return overlaps
+    return {
+        group: answer_overlap(question.clarified_answers, answers, one_assignment)
+        for group, answers in compared.items()
+    }
 
 
 def _score_question_clarified(
     question: ClarifiedQuestion, prediction: _Prediction, overlaps: dict[str, Overlap]
 ) -> _Scores:
-    scores: _Scores = {}
-    for group, overlap in overlaps.items():
-        scores[f"{group}_f1"] = ratio([overlap]).f1
+    scores: _Scores = {
+        f"{group}_f1": ratio([overlap]).f1 for group, overlap in overlaps.items()
+    }
     answers = prediction.options
     hits = _included(question.clarified_answers, answers)
     lengths = [len(answer.split()) for answer in answers]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from whichsense.errors import BadInput
@@ -22,6 +23,7 @@ from whichsense.lab.evaluation.results import (
     describe_ids,
     input_name,
     mean,
+    mean_intervals,
     ratio_of,
     read_gold,
     read_predictions,
@@ -60,7 +62,7 @@ class CitedText:
         """The text with its citations in brackets."""
         if not self.sentences:
             return self.text
-        return " ".join(with_citations(*sentence) for sentence in self.sentences)
+        return " ".join(starmap(with_citations, self.sentences))
 
 
 def as_cited_text(value: Any) -> CitedText:
@@ -68,9 +70,10 @@ def as_cited_text(value: Any) -> CitedText:
     if not isinstance(value, Mapping):
         return CitedText(as_text(value))
     try:
-        documents = []
-        for document in value.get("documents", ()):
-            documents.append(CitedDocument(document["title"], document["text"]))
+        documents = [
+            CitedDocument(document["title"], document["text"])
+            for document in value.get("documents", ())
+        ]
         sentences = []
         for item in value.get("sentences", ()):
             numbers = tuple(map(int, item["citations"]))
@@ -107,14 +110,7 @@ def citation_means(rows: Sequence[_Scores]) -> dict[str, float | None]:
 
 
 def citation_intervals(rows: Sequence[_Scores]) -> dict[str, Interval]:
-    if not rows:
-        return {}
-    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
-    statistics: dict[str, Statistic] = {}
-    for metric in _METRICS:
-        columns[metric] = column(rows, metric)
-        statistics[metric] = ratio_of(metric, "n")
-    return bootstrap_intervals(columns, statistics)
+    return mean_intervals(rows, _METRICS) if rows else {}
 
 
 # ASQA: long answers by ROUGE-L, STR-EM and, with a reader, Disambig-F1 and DR.
@@ -195,9 +191,9 @@ def _disambiguations(question: LongQuestion) -> _Pairs:
 
 
 def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:
-    by_reference = []
-    for reference in question.long_answers:
-        by_reference.append(rouge_l(reference.text, prediction))
+    by_reference = [
+        rouge_l(reference.text, prediction) for reference in question.long_answers
+    ]
     return {
         "rouge_l": max(by_reference),
         "rouge_l_by_reference": by_reference,

@@ -7,6 +7,7 @@ first free gold answer that it matches, with that pair's question score.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -58,9 +59,9 @@ def f1_answers(
     >>> f1_answers([["a", "b"], ["a"]], ["a", "b"]), f1_answers([["a"], ["a", "b"]], ["a", "b"])
     (0.5, 1.0)
     """
-    matches: list[_Match] = []
-    for i, j in _matching_answers(gold, predicted):
-        matches.append((i, j, (1.0,)))
+    matches: list[_Match] = [
+        (i, j, (1.0,)) for i, j in _matching_answers(gold, predicted)
+    ]
     f1 = _F1_BY_VARIANT[variant]
     return f1(matches, 0, len(gold), len(predicted))
 
@@ -95,7 +96,7 @@ def _in_order_f1(
     matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
 ) -> float:
     """Greedy 1:1 matching in the order of the predictions."""
-    ordered = sorted(matches, key=lambda match: match[1])
+    ordered = sorted(matches, key=operator.itemgetter(1))
     return _greedy_f1(ordered, metric, n_gold + n_predicted)
 
 
@@ -136,10 +137,11 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
     >>> references("Who was king?|Who was the ruler?")
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))
     """
-    wordings = []
-    for part in question.split("|"):
-        if wording := part.strip():
-            wordings.append(tokenize_question(wording))
+    wordings = [
+        tokenize_question(wording)
+        for part in question.split("|")
+        if (wording := part.strip())
+    ]
     # An empty gold question counts as one wording without words.
     return tuple(wordings) or ((),)
 

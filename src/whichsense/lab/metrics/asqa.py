@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 from whichsense.lab.metrics.exact_match import matches, normal_form, token_f1
 from whichsense.text.words import porter_stem
@@ -118,7 +118,7 @@ def _last_space(text: str) -> int:
 def _has_sentence_end(context: str) -> bool:
     """Whether a sentence ends between two tokens of the context."""
     tokens = _TOKEN.findall(context)
-    return any(_ends_sentence(token, after) for token, after in pairwise(tokens))
+    return any(starmap(_ends_sentence, pairwise(tokens)))
 
 
 def _ends_sentence(token: str, following: str) -> bool:
@@ -286,19 +286,21 @@ def _stems(text: str) -> _Words:
     >>> _stems("It was filmed in Toruń's studios.")
     ('it', 'was', 'film', 'in', 'toru', 's', 'studio')
     """
-    stems = []
-    for word in _WORD.findall(text.lower()):
-        stems.append(porter_stem(word) if len(word) > 3 else word)
+    stems = [
+        porter_stem(word) if len(word) > 3 else word
+        for word in _WORD.findall(text.lower())
+    ]
     return tuple(stems)
 
 
 @lru_cache(maxsize=2**13)
 def _stemmed_sentences(text: str) -> tuple[_Words, ...]:
-    stemmed = []
-    for sentence in sentences(text.lower()):
-        for line in sentence.split("\n"):
-            if line:
-                stemmed.append(_stems(line))
+    stemmed = [
+        _stems(line)
+        for sentence in sentences(text.lower())
+        for line in sentence.split("\n")
+        if line
+    ]
     return tuple(stemmed)
 
 
@@ -341,18 +343,6 @@ def _count_words(text: tuple[_Words, ...]) -> Counter[str]:
     for sentence in text:
         counts.update(sentence)
     return counts
-
-
-def rouge_1_recall(reference: str, prediction: str) -> float:
-    """The share of the reference's words that occur in the prediction, without stemming (ASQA, table 2's footnote).
-
-    >>> rouge_1_recall("a b c", "c a")
-    0.6666666666666666
-    """
-    gold = Counter(_WORD.findall(reference.lower()))
-    predicted = Counter(_WORD.findall(prediction.lower()))
-    common = gold & predicted
-    return common.total() / max(gold.total(), 1)
 
 
 def _union_of_subsequences(sentence: _Words, others: Sequence[_Words]) -> list[str]:
@@ -437,9 +427,10 @@ def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
     >>> rouge_l_better_average([(0.5, 0.25), (0.25, 1.0)])
     0.625
     """
-    averages: list[float] = []
-    for column in zip(*scores, strict=True):  # one per reference
-        averages.append(sum(column) / len(column))
+    # one per reference
+    averages: list[float] = [
+        sum(column) / len(column) for column in zip(*scores, strict=True)
+    ]
     return max(averages)
 
 
@@ -483,10 +474,11 @@ def read_all(
     reader: Reader,
 ) -> list[ReaderScores]:
     """Let a reader answer every disambiguated question from the long answers, in one call, and score it."""
-    pairs = []
-    for group, text in zip(questions, predictions, strict=True):
-        for disambiguation in group:
-            pairs.append((disambiguation.question, text))
+    pairs = [
+        (disambiguation.question, text)
+        for group, text in zip(questions, predictions, strict=True)
+        for disambiguation in group
+    ]
     answers = reader(pairs)
     scores = []
     start = 0  # of the group's answers

@@ -122,9 +122,10 @@ def _overlap(
         return Overlap(score, score, max(predicted, 1), max(gold, 1))
     if not one_assignment:
         return Overlap(best_total(precision), best_total(recall), predicted, gold)
-    both = []
-    for precision_row, recall_row in zip(precision, recall, strict=True):
-        both.append(list(map(add, precision_row, recall_row)))
+    both = [
+        list(map(add, precision_row, recall_row))
+        for precision_row, recall_row in zip(precision, recall, strict=True)
+    ]
     pairs = best_assignment(both)
     precision_sum = sum(precision[i][j] for i, j in pairs)
     recall_sum = sum(recall[i][j] for i, j in pairs)
@@ -203,10 +204,9 @@ def parse_released(question: str) -> tuple[str, list[str]]:
     category, colon, rest = question.partition(":")
     if not colon:
         return _INVALID, [_INVALID]
-    options = []
-    for part in rest.split(", or"):
-        for option in part.split(","):
-            options.append(option.strip(" ?"))
+    options = [
+        option.strip(" ?") for part in rest.split(", or") for option in part.split(",")
+    ]
     return category, options
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
-from whichsense.lab.metrics.ambignq import f1_answers
-from whichsense.lab.metrics.asqa import rouge_l
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,20 +118,17 @@ def _chunk_sizes(samples: int, n: int) -> Iterator[int]:
         yield min(largest, samples - start)
 
 
-def paired_test(a: Sequence[float], b: Sequence[float]) -> PairedTest:
-    """Compare two systems, question by question: paired bootstrap and sign-flip permutation.
-
-    >>> result = paired_test([0.0] * 30 + [1.0] * 10, [1.0] * 30 + [1.0] * 10)
-    >>> result.difference, result.p_permutation < 0.001, (result.better, result.worse, result.equal)
-    (0.75, True, (30, 0, 10))
-    """
-    return paired_tests({"": a}, {"": b})[""]
-
-
 def paired_tests(
     a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]
 ) -> dict[str, PairedTest]:
-    """The same for several metrics of the same questions, with the same resamples for all."""
+    """Compare two systems by several metrics, question by question: paired bootstrap and sign-flip permutation.
+
+    All metrics share their resamples.
+
+    >>> result = paired_tests({"em": [0.0] * 30 + [1.0] * 10}, {"em": [1.0] * 40})["em"]
+    >>> result.difference, result.p_permutation < 0.001, (result.better, result.worse, result.equal)
+    (0.75, True, (30, 0, 10))
+    """
     import numpy as np
 
     sizes = set(map(len, a.values())) | set(map(len, b.values()))
@@ -238,7 +232,7 @@ def area_under_curve(labels: Sequence[bool], scores: Sequence[float]) -> float |
     return wins / (positives * negatives)
 
 
-# Annotator agreement: Cohen's kappa, F1 over their answers, ROUGE-L between their texts.
+# Annotator agreement.
 
 
 def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
@@ -263,29 +257,3 @@ def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
         products += count * other_counts[label]
     chance = products / size**2
     return 1.0 if chance == 1 else (agreed - chance) / (1 - chance)
-
-
-def pairwise_f1(annotations: Sequence[Sequence[Sequence[str]]]) -> float | None:
-    """F1 over answers between every two annotators of a question, each once as the gold side; None below two.
-
-    An annotation is a list of answers, an answer a list of aliases. As a prediction, an answer is its first alias.
-
-    >>> pairwise_f1([[["a"], ["b"]], [["a"]]])
-    0.6666666666666666
-    """
-    scores = []
-    for one, other in combinations(annotations, 2):
-        for gold, predicted in ((one, other), (other, one)):
-            answers = [aliases[0] for aliases in predicted]
-            scores.append(f1_answers(gold, answers))
-    return sum(scores) / len(scores) if scores else None
-
-
-def pairwise_rouge_l(texts: Sequence[str]) -> float | None:
-    """Mean ROUGE-L between every two texts for one question; None below two.
-
-    >>> pairwise_rouge_l(["It opened in 1977.", "It opened in 1977."])
-    1.0
-    """
-    scores = [rouge_l(one, other) for one, other in combinations(texts, 2)]
-    return sum(scores) / len(scores) if scores else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from whichsense.errors import BadConfig, BadInput
@@ -23,6 +24,7 @@ from whichsense.lab.tasks.generation import (
     Generation,
     ReadExample,
     Seq2SeqModel,
+    Seq2SeqOptions,
     encode_reading,
     mean,
     read_answers,
@@ -128,8 +130,7 @@ class ClarifierTraining:
 
 
 @dataclass(frozen=True, slots=True)
-class _ClarifierOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+class _ClarifierOptions(Seq2SeqOptions):
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, output_tokens=64)
     )
@@ -164,21 +165,14 @@ def build_clarifier(options: _ClarifierOptions) -> Generation[ClarificationExamp
         target = codec.target([example.clarification], form.output_tokens)
         return EncodedExample(inputs, target)
 
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_clarifier(
-            generator, dev, evidence, settings, options.model.beams
-        )
-
     return Generation(
-        task="clarification",
-        model=options.model,
-        form=form,
-        metric="bleu4",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
-        options={"answers": settings.answers},
+        "clarification",
+        options,
+        "bleu4",
+        examples,
+        encode,
+        partial(_measure_clarifier, dev, evidence, options),
+        {"answers": settings.answers},
     )
 
 
@@ -187,11 +181,10 @@ def _first_aliases(example: ClarificationExample) -> list[str]:
 
 
 def _measure_clarifier(
-    generator: Generator,
     examples: Sequence[ClarificationExample],
     evidence: EvidenceSearch,
-    settings: ClarifierTraining,
-    beams: int,
+    options: _ClarifierOptions,
+    generator: Generator,
 ) -> Mapping[str, float]:
     """BLEU-4 of the whole question, by which the paper selects; its category; its options."""
     questions = []
@@ -201,8 +194,9 @@ def _measure_clarifier(
         questions.append(example.question.text)
         references.append(example.clarification)
         hits.append(evidence.hits(example.question.text))
-    if settings.answers == "predicted":
-        reader = SeqReader(settings.reader, beams=beams)
+    beams = options.model.beams
+    if options.clarifying.answers == "predicted":
+        reader = SeqReader(options.clarifying.reader, beams=beams)
         answers = read_answers(reader, questions, evidence)
     else:
         answers = list(map(_first_aliases, examples))
@@ -231,8 +225,7 @@ CLARIFIER = TaskSpec(_ClarifierOptions, build_clarifier)
 
 
 @dataclass(frozen=True, slots=True)
-class _OptionReaderOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+class _OptionReaderOptions(Seq2SeqOptions):
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, question_tokens=64)
     )
@@ -258,23 +251,13 @@ def build_option_reader(options: _OptionReaderOptions) -> Generation[ReadExample
             hits = evidence.hits(question)
             examples.append(ReadExample(question, hits, (aliases,)))
 
-    def encode(
-        codec: Codec, example: ReadExample, rng: random.Random
-    ) -> EncodedExample:
-        return encode_reading(codec, form, example, rng)
-
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_option_reader(generator, dev, evidence, options.model.beams)
-
     return Generation(
-        task="clarified-reader",
-        model=options.model,
-        form=form,
-        metric="f1",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
+        "clarified-reader",
+        options,
+        "f1",
+        examples,
+        partial(encode_reading, form, "annotated"),
+        partial(_measure_option_reader, dev, evidence, options.model.beams),
     )
 
 
@@ -289,10 +272,10 @@ def _clarified_questions(examples: Sequence[ClarificationExample]) -> list[str]:
 
 
 def _measure_option_reader(
-    generator: Generator,
     examples: Sequence[ClarificationExample],
     evidence: EvidenceSearch,
     beams: int,
+    generator: Generator,
 ) -> Mapping[str, float]:
     """CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
     questions = _clarified_questions(examples)
@@ -338,7 +321,7 @@ class _LongAnswerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _LongAnswerOptions:
+class _LongAnswerOptions(Seq2SeqOptions):
     model: Seq2SeqModel = field(default_factory=lambda: Seq2SeqModel(base="t5-large"))
     form: InputForm = field(
         default_factory=lambda: InputForm(
@@ -383,19 +366,14 @@ def build_long_answer(options: _LongAnswerOptions) -> Generation[_WriteExample]:
         reference = rng.choice(example.references)
         return EncodedExample(inputs, codec.target([reference], form.output_tokens))
 
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_long_answer(generator, dev_examples, options.model.beams)
-
     return Generation(
-        task="long-answer",
-        model=options.model,
-        form=form,
-        metric="rouge_l",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
-        options={"mode": mode},
+        "long-answer",
+        options,
+        "rouge_l",
+        examples,
+        encode,
+        partial(_measure_long_answer, dev_examples, options.model.beams),
+        {"mode": mode},
     )
 
 
@@ -427,9 +405,7 @@ def write_example(
         text = formats.closed_book(question.text)
     else:
         hits = evidence.hits(question.text)[: form.passages]
-        sources = []
-        for hit in hits:
-            sources.append(SourceText(hit.passage.text, hit.passage.title))
+        sources = [SourceText(hit.passage.text, hit.passage.title) for hit in hits]
         text = formats.open_book(question.text, sources)
     return _WriteExample(question, text, references, references)
 
@@ -454,13 +430,8 @@ def _oracle(
         if context:
             contexts.append(SourceText(context, page))
     longest = max(question.long_answers, key=lambda answer: len(answer.text))
-    knowledge = []
-    for piece in longest.knowledge:
-        knowledge.append(SourceText(piece.text, piece.title))
-    others = []
-    for answer in question.long_answers:
-        if answer is not longest:
-            others.append(answer.text)
+    knowledge = [SourceText(piece.text, piece.title) for piece in longest.knowledge]
+    others = [answer.text for answer in question.long_answers if answer is not longest]
     text = formats.oracle(question.text, answers, rewrites, contexts, knowledge)
     return text, tuple(others)
 
@@ -473,10 +444,7 @@ def _annotated_contexts(
     for pair in pairs:
         for key in pair.evidence[:1]:
             passages[evidence.passage(key)] = None
-    contexts = []
-    for passage in passages:
-        contexts.append(SourceText(passage.text, passage.title))
-    return contexts
+    return [SourceText(passage.text, passage.title) for passage in passages]
 
 
 def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:
@@ -494,7 +462,7 @@ def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str
 
 
 def _measure_long_answer(
-    generator: Generator, examples: Sequence[_WriteExample], beams: int
+    examples: Sequence[_WriteExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
     inputs = [example.text for example in examples]

@@ -110,18 +110,14 @@ def majority_answers(
     written: dict[str, str] = {}  # normal form → the answer as it was written first
     for answers in predictions:
         # Of answers with one form the last is kept: a model has one vote for each.
-        own = {}
-        for answer in answers:
-            own[normalize(answer)] = answer
+        own = {normalize(answer): answer for answer in answers}
         for form, answer in own.items():
             if form and form not in known_forms:
                 votes[form] += 1
                 written.setdefault(form, answer)
-    majority = []
-    for form, count in votes.items():
-        if count > len(predictions) / 2:
-            majority.append(written[form])
-    return majority
+    return [
+        written[form] for form, count in votes.items() if count > len(predictions) / 2
+    ]
 
 
 def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
@@ -134,18 +130,12 @@ def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
     written: dict[str, str] = {}  # normal form → the answer as it was written first
     for answers in predictions:
         # Of answers with one form the first is kept.
-        own = {}
-        for answer in reversed(answers):
-            own[normalize(answer)] = answer
+        own = {normalize(answer): answer for answer in reversed(answers)}
         for form, answer in own.items():
             votes[form] += 1
             written.setdefault(form, answer)
     most = max(votes.values(), default=0)
-    voted = []
-    for form, answer in written.items():
-        if votes[form] == most:
-            voted.append(answer)
-    return voted
+    return [answer for form, answer in written.items() if votes[form] == most]
 
 
 def best_ensemble(
@@ -235,10 +225,11 @@ def _collect_votes(
     settings: CoTraining, options: AnswerPredictionOptions, models: Sequence[Path]
 ) -> list[QuestionVotes]:
     data = options.data
-    questions = []
-    for question in load(settings.partial, data_dir=data.folder or None):
-        if question.answers:
-            questions.append(question)
+    questions = [
+        question
+        for question in load(settings.partial, data_dir=data.folder or None)
+        if question.answers
+    ]
     questions = questions[: settings.partial_limit or None]
     evidence = data.evidence(options.form.passages)
     evidence.search([question.text for question in questions])
@@ -273,8 +264,7 @@ def _decide(votes: QuestionVotes) -> list[list[str]] | None:
     more = majority_answers(aliases, votes.continued)
     if more:
         agreed = [[votes.known]]
-        for answer in more:
-            agreed.append([answer])
+        agreed.extend([answer] for answer in more)
         return agreed
     for answers in votes.single:
         # One model that gives another answer is enough to leave the question out.
@@ -309,9 +299,9 @@ def cotrain(
 ) -> CoTrained:
     """Run all iterations, or those that are missing. `where`: the folder that the reader's recipe is named from."""
     _check_settings(settings, folder)
-    recipes = []
-    for number in range(settings.models):
-        recipes.append(load_reader_recipe(settings, where, number))
+    recipes = [
+        load_reader_recipe(settings, where, number) for number in range(settings.models)
+    ]
     added: list[Question] = []
     files: list[Path] = []
     models: list[Path] = []

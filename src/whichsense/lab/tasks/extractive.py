@@ -95,9 +95,7 @@ def build_items(
     evidence.search([question.text for question in questions])
     items = []
     for question in questions:
-        passages = {}
-        for hit in evidence.hits(question.text):
-            passages[hit.passage.id] = hit.passage
+        passages = {hit.passage.id: hit.passage for hit in evidence.hits(question.text)}
         variants = [question]
         if rewrites:
             variants += rewrites_as_questions(question)
@@ -131,10 +129,7 @@ def _build_item(
                 home.append(passage)
                 at_home.add(passage.id)
         homes.append(tuple(home))
-    others = []
-    for passage in passages.values():
-        if passage.id not in at_home:
-            others.append(passage)
+    others = [passage for passage in passages.values() if passage.id not in at_home]
     return ReaderItem(question, tuple(homes), tuple(others))
 
 
@@ -359,9 +354,9 @@ def mean_f1(
         if candidates:
             answers = [candidate.answer for candidate in candidates]
             # Of several annotations the one that fits best counts.
-            scores = []
-            for gold in question.answer_sets:
-                scores.append(ambignq.f1_answers(gold, answers))
+            scores = [
+                ambignq.f1_answers(gold, answers) for gold in question.answer_sets
+            ]
             total += max(scores)
     return total / len(questions)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from whichsense.errors import BadInput, require
 from whichsense.lab.datasets import Question
+from whichsense.lab.fused.fused_network import FusedNetwork
 from whichsense.lab.metrics.ambignq import (
     Annotation,
     Prediction,
@@ -67,6 +68,15 @@ class Seq2SeqModel:
     label_smoothing: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Seq2SeqOptions:
+    """The tables that every recipe of this kind has."""
+
+    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+    form: InputForm = field(default_factory=InputForm)
+    data: TrainingData = field(default_factory=TrainingData)
+
+
 class EncodedExample(NamedTuple):
     """An example as the model sees it, in token ids."""
 
@@ -81,25 +91,27 @@ class Generation(Task[Network, Batch], Generic[Example]):
     """A task of the training loop that generates text."""
 
     task: str
-    model: Seq2SeqModel
-    form: InputForm
+    recipe: Seq2SeqOptions
     metric: str
     examples: Sequence[Example]
     encode: Callable[[Codec, Example, random.Random], EncodedExample]
     """May draw at random: its generator is decided by epoch, seed and the example's place."""
     measure: Callable[[Generator], Mapping[str, float]]
-    paths: Sequence[Path]
     options: Mapping[str, Any] = field(default_factory=dict)
     """Written beside the model: what a stage must know to use it."""
+    files: Sequence[Path] = ()
+    """Learnt from as well as the recipe's data."""
     higher_is_better: bool = True
 
     @cached_property
     def codec(self) -> Codec:
-        return generator.load_codec(located(self.model.base), self.form)
+        return generator.load_codec(located(self.recipe.model.base), self.recipe.form)
 
     def build(self) -> Network:
-        network = network_of(generator.load_model(located(self.model.base), self.codec))
-        network.label_smoothing = self.model.label_smoothing
+        settings = self.recipe.model
+        model = generator.load_model(located(settings.base), self.codec)
+        network = network_of(model, FusedNetwork)
+        network.label_smoothing = settings.label_smoothing
         return network
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
@@ -110,7 +122,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
                 encoded.append(self.encode(self.codec, self.examples[place], rng))
             return collate_examples(encoded)
 
-        size = self.model.batch
+        size = self.recipe.model.batch
         return Lazy(shuffle_batches(len(self.examples), size, epoch, seed), collate)
 
     def loss(self, model: Network, batch: Batch) -> Tensor:
@@ -118,7 +130,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return loss
 
     def evaluate(self, model: Network) -> Mapping[str, float]:
-        generator = Generator.of(model, self.codec, self.form)
+        generator = Generator.of(model, self.codec, self.recipe.form)
         generator.options = dict(self.options)
         return self.measure(generator)
 
@@ -127,13 +139,13 @@ class Generation(Task[Network, Batch], Generic[Example]):
             folder,
             model.model,
             self.codec,
-            self.form,
+            self.recipe.form,
             task=self.task,
             options=self.options,
         )
 
     def data(self) -> Sequence[Path]:
-        return self.paths
+        return [*self.recipe.data.paths(), *self.files]
 
 
 def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
@@ -167,10 +179,9 @@ def read_answers(
 ) -> list[list[str]]:
     """A reader's answers to questions, over the hits of each."""
     cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
-    answers = []
-    for case in reader.read(cases):
-        answers.append([candidate.answer for candidate in case.answers])
-    return answers
+    return [
+        [candidate.answer for candidate in case.answers] for case in reader.read(cases)
+    ]
 
 
 def mean(values: Sequence[float]) -> float:
@@ -202,10 +213,7 @@ class AnswerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPredictionOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: InputForm = field(default_factory=InputForm)
-    data: TrainingData = field(default_factory=TrainingData)
+class AnswerPredictionOptions(Seq2SeqOptions):
     answers: AnswerSettings = field(default_factory=AnswerSettings)
 
 
@@ -240,24 +248,15 @@ def build_answer_prediction(
             "No training question has an answer in the passages that were found for it."
         )
 
-    def encode(
-        codec: Codec, example: ReadExample, rng: random.Random
-    ) -> EncodedExample:
-        return encode_reading(codec, form, example, rng, options.answers.order)
-
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_answer_prediction(generator, dev, evidence, options.model.beams)
-
     return Generation(
-        task="answer-prediction",
-        model=options.model,
-        form=form,
-        metric="em" if options.answers.single else "f1_ans",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=[*data.paths(), *files],
-        options={"single": options.answers.single},
+        "answer-prediction",
+        options,
+        "em" if options.answers.single else "f1_ans",
+        examples,
+        partial(encode_reading, form, options.answers.order),
+        partial(_measure_answer_prediction, dev, evidence, options.model.beams),
+        {"single": options.answers.single},
+        files,
     )
 
 
@@ -270,10 +269,7 @@ def read_examples(
     if settings.single:
         answer_sets = [[all_aliases(question)]]
     for answers in answer_sets:
-        held = []
-        for aliases in answers:
-            if own := held_aliases(aliases, hits):
-                held.append(own)
+        held = [own for aliases in answers if (own := held_aliases(aliases, hits))]
         if held or not settings.discard_missing:
             yield ReadExample(question.text, hits, tuple(held or answers))
 
@@ -285,19 +281,12 @@ def all_aliases(question: Question) -> Aliases:
 
 def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
     """The aliases that some passage holds."""
-    held = []
-    for alias in dict.fromkeys(aliases):
-        if spans_of(alias, hits, most=1):
-            held.append(alias)
+    held = [alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1)]
     return tuple(held)
 
 
 def encode_reading(
-    codec: Codec,
-    form: InputForm,
-    example: ReadExample,
-    rng: random.Random,
-    order: str = "annotated",
+    form: InputForm, order: str, codec: Codec, example: ReadExample, rng: random.Random
 ) -> EncodedExample:
     """The target is one combination of aliases, drawn at random."""
     inputs = composed(codec, form, [example.question], example.hits)
@@ -306,10 +295,11 @@ def encode_reading(
     if order == "found":
         texts = [hit.passage.text for hit in example.hits[: form.passages]]
         text = " ".join(texts).lower()
-        in_order = []
-        for combination in combinations:
-            if _is_in_order(combination, text):
-                in_order.append(combination)
+        in_order = [
+            combination
+            for combination in combinations
+            if _is_in_order(combination, text)
+        ]
         combinations = in_order or combinations
     target = codec.target(rng.choice(combinations), form.output_tokens)
     return EncodedExample(inputs, target)
@@ -326,10 +316,10 @@ def _is_in_order(answers: Sequence[str], text: str) -> bool:
 
 
 def _measure_answer_prediction(
-    generator: Generator,
     questions: Sequence[Question],
     evidence: EvidenceSearch,
     beams: int,
+    generator: Generator,
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
@@ -428,10 +418,11 @@ def delete_span(
     # The drawn length first, then shorter ones for a short question. One word stays.
     longest = min(rng.randint(1, _LONGEST), len(words) - 1)
     for length in range(longest, 0, -1):
-        starts = []
-        for start in range(len(words) - length + 1):
-            if any(informative[start : start + length]):
-                starts.append(start)
+        starts = [
+            start
+            for start in range(len(words) - length + 1)
+            if any(informative[start : start + length])
+        ]
         if starts:
             start = rng.choice(starts)
             return " ".join([*words[:start], *words[start + length :]]) + mark
@@ -464,12 +455,10 @@ class _RewritingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _QuestionDisambiguationOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+class _QuestionDisambiguationOptions(Seq2SeqOptions):
     form: InputForm = field(
         default_factory=lambda: InputForm(question_tokens=64, output_tokens=40)
     )
-    data: TrainingData = field(default_factory=TrainingData)
     rewriting: _RewritingSettings = field(default_factory=_RewritingSettings)
 
 
@@ -506,11 +495,6 @@ def build_question_disambiguation(
         for question in dev:
             dev_examples += _single_examples(question, evidence)
 
-    def encode(
-        codec: Codec, example: _RewriteExample, rng: random.Random
-    ) -> EncodedExample:
-        return _encode_rewrite(codec, form, settings, example, rng)
-
     def measure(generator: Generator) -> Mapping[str, float]:
         beams = options.model.beams
         if is_pretraining:
@@ -519,15 +503,13 @@ def build_question_disambiguation(
 
     generates_question = settings.pretraining == "question-generation"
     return Generation(
-        task="question-disambiguation",
-        model=options.model,
-        form=form,
-        metric="bleu4" if generates_question else "f1_edit",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
-        options={
+        "question-disambiguation",
+        options,
+        "bleu4" if generates_question else "f1_edit",
+        examples,
+        partial(_encode_rewrite, form, settings),
+        measure,
+        {
             "prompt": settings.prompt and not generates_question,
             "others": settings.others,
         },
@@ -545,10 +527,9 @@ def _pair_examples(
         for pair in annotation.pairs:
             if not pair.questions:
                 continue
-            others = []
-            for other in annotation.pairs:
-                if other is not pair:
-                    others.append(other.answers[0])
+            others = [
+                other.answers[0] for other in annotation.pairs if other is not pair
+            ]
             # No example is left out: where no alias is held, all count.
             answers = held_aliases(pair.answers, hits) or pair.answers
             yield _RewriteExample(
@@ -567,9 +548,9 @@ def _single_examples(
 
 
 def _encode_rewrite(
-    codec: Codec,
     form: InputForm,
     settings: _RewritingSettings,
+    codec: Codec,
     example: _RewriteExample,
     rng: random.Random,
 ) -> EncodedExample:
@@ -706,14 +687,7 @@ QUESTION_DISAMBIGUATION = TaskSpec(
 # with that.
 
 
-@dataclass(frozen=True, slots=True)
-class _VerificationOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: InputForm = field(default_factory=InputForm)
-    data: TrainingData = field(default_factory=TrainingData)
-
-
-def build_verification(options: _VerificationOptions) -> Generation[ReadExample]:
+def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
     data, form = options.data, options.form
     evidence = data.evidence(form.passages)
     train = data.training()
@@ -730,23 +704,13 @@ def build_verification(options: _VerificationOptions) -> Generation[ReadExample]
     for question in dev:
         dev_examples += _unambiguous_examples(question, evidence, only_held=False)
 
-    def encode(
-        codec: Codec, example: ReadExample, rng: random.Random
-    ) -> EncodedExample:
-        return encode_reading(codec, form, example, rng)
-
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_verification(generator, dev_examples, options.model.beams)
-
     return Generation(
-        task="verification",
-        model=options.model,
-        form=form,
-        metric="em",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=data.paths(),
+        "verification",
+        options,
+        "em",
+        examples,
+        partial(encode_reading, form, "annotated"),
+        partial(_measure_verification, dev_examples, options.model.beams),
     )
 
 
@@ -766,7 +730,7 @@ def _unambiguous_examples(
 
 
 def _measure_verification(
-    generator: Generator, examples: Sequence[ReadExample], beams: int
+    examples: Sequence[ReadExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """Exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
@@ -778,7 +742,7 @@ def _measure_verification(
     return {"em": mean(exact)}
 
 
-VERIFICATION = TaskSpec(_VerificationOptions, build_verification)
+VERIFICATION = TaskSpec(Seq2SeqOptions, build_verification)
 
 
 # Train the rewriter of DISAMBIG-FIRST: from the question alone to all its readings (AmbigQA, section
@@ -786,18 +750,17 @@ VERIFICATION = TaskSpec(_VerificationOptions, build_verification)
 
 
 @dataclass(frozen=True, slots=True)
-class _DisambiguateFirstOptions:
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
+class _DisambiguateFirstOptions(Seq2SeqOptions):
     form: InputForm = field(
         default_factory=lambda: InputForm(fusion=False, passages=0, output_tokens=128)
     )
-    data: TrainingData = field(default_factory=TrainingData)
 
 
 def build_disambiguate_first(
     options: _DisambiguateFirstOptions,
 ) -> Generation[Question]:
     form = replace(options.form, passages=0)
+    options = replace(options, form=form)
     examples = _ambiguous(options.data.training())
     if not examples:
         raise BadInput(
@@ -806,25 +769,21 @@ def build_disambiguate_first(
     dev = _ambiguous(options.data.development())
 
     def encode(codec: Codec, question: Question, rng: random.Random) -> EncodedExample:
-        rewrites = []
-        for pair in rng.choice(question.annotations).pairs:
-            if pair.questions:
-                rewrites.append(rng.choice(pair.questions))
+        rewrites = [
+            rng.choice(pair.questions)
+            for pair in rng.choice(question.annotations).pairs
+            if pair.questions
+        ]
         inputs = composed(codec, form, [question.text], ())
         return EncodedExample(inputs, codec.target(rewrites, form.output_tokens))
 
-    def measure(generator: Generator) -> Mapping[str, float]:
-        return _measure_disambiguate_first(generator, dev, options.model.beams)
-
     return Generation(
-        task="disambiguate-first",
-        model=options.model,
-        form=form,
-        metric="edit_f1",
-        examples=examples,
-        encode=encode,
-        measure=measure,
-        paths=options.data.paths(),
+        "disambiguate-first",
+        options,
+        "edit_f1",
+        examples,
+        encode,
+        partial(_measure_disambiguate_first, dev, options.model.beams),
     )
 
 
@@ -833,7 +792,7 @@ def _ambiguous(questions: Sequence[Question]) -> list[Question]:
 
 
 def _measure_disambiguate_first(
-    generator: Generator, questions: Sequence[Question], beams: int
+    questions: Sequence[Question], beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """EDIT-F1 of each gold rewrite against the nearest predicted one."""
     texts = [question.text for question in questions]
@@ -844,9 +803,9 @@ def _measure_disambiguate_first(
         counts.append(float(len(rewrites)))
         for pair in question.annotations[0].pairs:
             gold = "|".join(pair.questions)
-            edit_f1 = []
-            for rewrite in rewrites:
-                edit_f1.append(question_scores(question.text, gold, rewrite)[4])
+            edit_f1 = [
+                question_scores(question.text, gold, rewrite)[4] for rewrite in rewrites
+            ]
             scores.append(max(edit_f1))
     return {"edit_f1": mean(scores), "rewrites": mean(counts)}
 

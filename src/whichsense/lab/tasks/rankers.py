@@ -127,13 +127,12 @@ def draw_pairs(
 ) -> tuple[list[Passage], list[Passage]]:
     """For each question one passage that answers it, and `hard` that do not, with repetition."""
     positives = []
-    negatives = []
+    negatives: list[Passage] = []
     for one in lists:
         rng = one.rng(seed)
         positives.append(rng.choice(one.good))
         # All questions bring equally many, so that processes can share them.
-        for _ in range(hard):
-            negatives.append(rng.choice(one.bad))
+        negatives.extend(rng.choice(one.bad) for _ in range(hard))
     return positives, negatives
 
 
@@ -164,10 +163,7 @@ def ranking_metrics(
 
 def passage_texts(passages: Sequence[Passage]) -> list[str]:
     """Titles and texts, as answers are looked for in them."""
-    texts = []
-    for passage in passages:
-        texts.append(f"{passage.title} {passage.text}")
-    return texts
+    return [f"{passage.title} {passage.text}" for passage in passages]
 
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
@@ -392,9 +388,10 @@ class _RerankerTask(Task[CrossEncoder, dict[str, Any]]):
 
     def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
         """The mean over lists of minus the log likelihood of the first passage."""
-        losses = []
-        for scores in torch.split(model(batch["rows"]).relevance, batch["sizes"]):
-            losses.append(scores.logsumexp(0) - scores[0])
+        losses = [
+            scores.logsumexp(0) - scores[0]
+            for scores in torch.split(model(batch["rows"]).relevance, batch["sizes"])
+        ]
         return torch.stack(losses).mean()
 
     def evaluate(self, model: CrossEncoder) -> dict[str, float]:
@@ -534,9 +531,8 @@ class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
 
             picked = self._roll_out(score_next, held, steps)
         logits = model.next_scores(vectors, relevance, present, picked[:, :-1])
-        right = []  # for each step: [questions, passages]
-        for step in range(steps):
-            right.append(_uncovered(held, picked[:, :step]))
+        # for each step: [questions, passages]
+        right = [_uncovered(held, picked[:, :step]) for step in range(steps)]
         wanted = torch.stack(right, dim=1) & logits.isfinite()
         # Once all answers are covered there is nothing to learn.
         counts = wanted.any(-1)

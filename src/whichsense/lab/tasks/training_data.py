@@ -59,10 +59,11 @@ class EvidenceSearch:
 
     def search(self, questions: Sequence[str]) -> None:
         """Search for all questions, with a progress bar where it takes long."""
-        new = []
-        for question in dict.fromkeys(questions):
-            if question not in self._hits:
-                new.append(question)
+        new = [
+            question
+            for question in dict.fromkeys(questions)
+            if question not in self._hits
+        ]
         if len(new) <= _BATCH:
             self._search(new)
             return
@@ -209,9 +210,10 @@ class TrainingData:
 
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: the questions, and the index's manifest or the hits."""
-        files: dict[Path, None] = {}
-        for name in (self.train, *self.more, self.dev):
-            files[locate_questions(name, self.folder or None)] = None
+        files: dict[Path, None] = {
+            locate_questions(name, self.folder or None): None
+            for name in (self.train, *self.more, self.dev)
+        }
         if self.hits:
             searched = Path(self.hits)
         elif self.index:

@@ -80,8 +80,6 @@ class Settings:
     accumulate: int = 1
     """Batches whose gradients make one step."""
     bf16: bool = False
-    float8: bool = False
-    """The encoder's matrix products in float8, where model and GPU can; less exact."""
     gradient_checkpointing: bool = False
     compile: bool = False
     seed: int = 0
@@ -178,11 +176,9 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
     """The prefixes with a learning rate of their own that a parameter's name begins with."""
-    prefixes = []
-    for prefix in settings.learning_rates:
-        if fnmatchcase(name, f"{prefix}*"):
-            prefixes.append(prefix)
-    return prefixes
+    return [
+        prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")
+    ]
 
 
 def _checkpoint_activations(part: Any) -> None:
@@ -195,7 +191,7 @@ def _checkpoint_activations(part: Any) -> None:
 
 
 def prepare_model(model: nn.Module, settings: Settings) -> None:
-    """Turn on gradient checkpointing, float8 products and compilation, in place, where the settings ask for them."""
+    """Turn on gradient checkpointing and compilation, in place, where the settings ask for them."""
     if settings.gradient_checkpointing:
         parts = _parts_with(model, "gradient_checkpointing_enable")
         if not parts:
@@ -204,14 +200,6 @@ def prepare_model(model: nn.Module, settings: Settings) -> None:
             )
         for part in parts:
             _checkpoint_activations(part)
-    if settings.float8:
-        parts = _parts_with(model, "float8_enable")
-        if not parts:
-            raise BadConfig(
-                "This model is not built for products in eight bits: leave train.float8 out."
-            )
-        for part in parts:
-            part.float8_enable()
     if settings.compile:
         # Sizes of another recipe in the same process would make this one's variable.
         torch.compiler.reset()
@@ -279,9 +267,7 @@ class TrainingStep(Generic[ModelT, BatchT]):
 
     def pop_means(self, step: int) -> dict[str, float]:
         """The mean loss and its parts since the last call; a loss that is not finite is an error."""
-        means = {}
-        for name, value in self._sums.items():
-            means[name] = float(value) / self._steps
+        means = {name: float(value) / self._steps for name, value in self._sums.items()}
         self._sums = {}
         self._steps = 0.0
         if not math.isfinite(means["loss"]):
@@ -574,8 +560,7 @@ class Logs:
         self._start = time.monotonic()
         if len(valid) < len(rows) or not self._path.exists():
             lines = [",".join(_COLUMNS)]
-            for row in valid:
-                lines.append(",".join(row[column] for column in _COLUMNS))
+            lines.extend(",".join(row[column] for column in _COLUMNS) for row in valid)
             write_atomically(self._path, "\n".join(lines) + "\n")
         self._board = _open_tensorboard(folder / _TENSORBOARD, step)
 
@@ -600,13 +585,13 @@ class Logs:
 def _read_rows(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
-    rows = []
     with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            # A kill in mid-write leaves half a line: it is not a row.
-            if all(row.get(column) for column in _COLUMNS):
-                rows.append(row)
-    return rows
+        # A kill in mid-write leaves half a line: it is not a row.
+        return [
+            row
+            for row in csv.DictReader(file)
+            if all(row.get(column) for column in _COLUMNS)
+        ]
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:

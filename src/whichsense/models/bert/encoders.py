@@ -386,11 +386,11 @@ def picked_order(
     rest = set(range(len(passages))) - set(order)
     # Picked passages score above the most relevant one, the first of them highest.
     top = max(scores)
-    ranked = []
-    for number, place in enumerate(order):
-        ranked.append((place, top + len(order) - number))
-    for place in sorted(rest, key=lambda place: -scores[place]):
-        ranked.append((place, scores[place]))
+    ranked = [(place, top + len(order) - number) for number, place in enumerate(order)]
+    ranked.extend(
+        (place, scores[place])
+        for place in sorted(rest, key=lambda place: -scores[place])
+    )
     return ranked
 
 
@@ -459,10 +459,11 @@ def _best_spans(
     columns = zip(values.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
     for row, (row_values, row_firsts, row_lasts) in zip(rows, columns, strict=True):
         inside = range(row.text_start, row.text_start + len(row.places))
-        spans = []
-        for span in zip(row_values, row_firsts, row_lasts, strict=True):
-            if span[1] in inside and span[2] in inside:
-                spans.append(span)
+        spans = [
+            span
+            for span in zip(row_values, row_firsts, row_lasts, strict=True)
+            if span[1] in inside and span[2] in inside
+        ]
         yield spans
 
 

@@ -59,10 +59,9 @@ class Inputs:
         """Rows of single texts: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
-        rows = []
-        for ids in self._tokens(texts):
-            rows.append(self._row([*before, *ids[:room], *after]))
-        return rows
+        return [
+            self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)
+        ]
 
     def pairs(
         self, question: str, passages: Sequence[Passage], *, places: bool = True
@@ -77,10 +76,11 @@ class Inputs:
             bodies.append(passage.text)
         titles = self._tokens(passage_titles)
         texts: Iterable[tuple[list[int], Places]]
-        if places:
-            texts = self._with_places(bodies)
-        else:
-            texts = [(ids, ()) for ids in self._tokens(bodies)]
+        texts = (
+            self._with_places(bodies)
+            if places
+            else [(ids, ()) for ids in self._tokens(bodies)]
+        )
         before, between, after = self._pair_frame
         lead = [*before, *asked, *between]
         rows = []
@@ -143,9 +143,7 @@ class Inputs:
             for text, ids, offsets in zip(
                 new, encoded["input_ids"], encoded["offset_mapping"], strict=True
             ):
-                places = []
-                for start, end in offsets:
-                    places.append((int(start), int(end)))
+                places = [(int(start), int(end)) for start, end in offsets]
                 known[text] = self._cache[text] = (ids, tuple(places))
         for text in texts:
             yield known[text]
@@ -330,9 +328,10 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     config.save_pretrained(folder)
     inputs.tokenizer.save_pretrained(folder)
-    weights = {}
-    for name, tensor in model.state_dict().items():
-        weights[name] = tensor.detach().to("cpu").contiguous()
+    weights = {
+        name: tensor.detach().to("cpu").contiguous()
+        for name, tensor in model.state_dict().items()
+    }
     save_file(weights, folder / WEIGHTS)
     about = {"task": task, "longest": inputs.longest, "options": dict(options)}
     write_atomically(folder / ABOUT, json.dumps(about, indent=2) + "\n")

@@ -6,39 +6,40 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from whichsense.models.compact.option_names import (
+from whichsense.models.compact.categories import (
     LONGEST_HEADER,
     LONGEST_LABEL,
+    YEAR,
     Choice,
     Lead,
-    always,
     choose_lead,
-    choose_phrases,
     clean,
-    complete,
     has_content,
     header_of,
     key,
-    name_kind,
-    noun_behind,
     order_key,
-    polish,
     shorten,
-    suits_people,
     surest_lead,
-    with_capitals,
     without_category,
 )
 from whichsense.models.compact.phrases import (
     FUNCTION_KINDS,
+    NEVER_FIRST,
+    NEVER_LAST,
+    AlignedRewrite,
+    Kind,
+    Phrase,
     align,
+    choose_phrases,
+    kind_of,
     load_ranker,
+    phrase_text,
     split_words,
     without_commas,
 )
 from whichsense.text.answers import group_answers
 from whichsense.text.clarification import compose_question
-from whichsense.text.words import sentence_at
+from whichsense.text.words import CLOSED_CLASS_WORDS, sentence_at
 from whichsense.types import Case, Clarification, Option, Reading
 
 # Whether it is worth asking back.
@@ -64,7 +65,7 @@ def is_a_reading_itself(case: Case) -> bool:
 
 def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
     """Whether the question's own words choose: all content of one label is in it, and of no other, and that option's
-    rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both).
+    rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both). A source's title does not.
 
     >>> from whichsense.types import Reading
     >>> film = Option("1", "the film", readings=(Reading("Who wrote the film Dune by Lynch?", "Lynch"),))
@@ -76,7 +77,8 @@ def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
     named = []
     for option in options:
         content = _content(option.label)
-        if content and content <= asked:
+        by_source = any(one.source and not one.label for one in option.readings)
+        if content and content <= asked and not by_source:
             named.append(option)
     if len(named) != 1:
         return False
@@ -98,7 +100,6 @@ MOST_OPTIONS = 6
 _LONGEST_DESCRIPTION = 160  # characters
 _UNNAMED = "a reading without a name"
 _REST = ("another one", "one of the others", "one of the rest")
-_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
 
 def make_options(
@@ -199,7 +200,7 @@ def _as_group(name: str, members: Sequence[Option]) -> Option:
 
 
 def _decade(option: Option) -> str:
-    year = _YEAR.search(option.label)
+    year = YEAR.search(option.label)
     return f"the {year.group()[:3]}0s" if year else ""
 
 
@@ -312,22 +313,26 @@ def _merged(options: Sequence[Option]) -> list[Option]:
 # From a case with readings to its clarification.
 
 _ONE = Lead("one")
+# Prepositions that say nothing where all options have them.
+_PLAIN_PREPOSITIONS = ("in", "on", "at", "of", "from")
+_NUMBERS = (Kind.YEAR, Kind.DATE, Kind.NUMBER)
+_MOST_WIDENED = 4  # words of a name that a label lacks
 
 
 def clarify(case: Case) -> Clarification | None:
-    """What to ask back, made for whom the case's policy says; None where it is not worth asking."""
+    """Return what to ask back, for whom the case's policy says; None where it is not worth asking."""
     if len(case.readings) < 2:
         return None
     if not case.policy.careful:
         return clarify_as_annotators(case.question, case.readings)
     if is_a_reading_itself(case) or not has_differing_answers(case):
         return None
-    lead, labels = name_options(case.question, case.readings, for_people=True)
-    if not any(map(str.isupper, case.question[1:])):
-        labels = list(map(_restored, labels, case.readings))
-    labels = list(map(_in_full, labels, case.readings))
+    lead, labels = _name_for_people(case.question, case.readings)
     labels = _told_apart(labels, case.readings)
-    lead = surest_lead(lead, labels)
+    by_answer = any(
+        label == one.answer for label, one in zip(labels, case.readings, strict=True)
+    )
+    lead = _ONE if by_answer else surest_lead(lead, labels)
     if any(label.startswith(f"{lead.preposition} ") for label in labels):
         lead = Lead(lead.category)  # "Which country: in Finland, …", not "In which"
     shorter = without_category(labels, lead.category)
@@ -342,64 +347,169 @@ def clarify(case: Case) -> Clarification | None:
 
 
 def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarification:
-    """As CAmbigNQ's annotators write: an option for each reading, in the given order, in full length."""
-    lead, names = name_options(question, readings)
-    labels = [without_commas(clean(name)) or "this" for name in names]
+    """Ask as CAmbigNQ's annotators do: an option for each reading, in the given order, in full length."""
+    labels = [one.label or one.source or one.answer for one in readings]
+    lead, phrases = _name_by_rewrites(question, readings)
+    for number, phrase in phrases.items():
+        labels[number] = phrase
+    labels = [without_commas(clean(label)) or "this" for label in labels]
     options = []
     for label, reading in zip(labels, readings, strict=True):
-        (option,) = make_options([label], [reading], ordered=False)
-        options.append(option)
+        options += make_options([label], [reading], ordered=False)
     text = compose_question(lead.text, labels)
     return Clarification(
         header_of(lead.category), text, lead.category, numbered(options)
     )
 
 
-def name_options(
-    question: str, readings: Sequence[Reading], *, for_people: bool = False
+def _name_for_people(
+    question: str, readings: Sequence[Reading]
 ) -> tuple[Lead, list[str]]:
-    """The lead, and what each reading is offered as: its label, else what its rewrite adds, else its source."""
+    """Return the lead, and what each reading is offered as: its label, else what its rewrite adds, else its source,
+    else its answer."""
+    labels = [_as_option(reading) for reading in readings]
+    lead, phrases = _name_by_rewrites(question, readings, for_people=True)
+    for number, phrase in phrases.items():
+        labels[number] = labels[number] or _as_written(phrase, readings[number])
+    named = [
+        label or one.source or one.answer
+        for label, one in zip(labels, readings, strict=True)
+    ]
+    return lead, named
+
+
+def _name_by_rewrites(
+    question: str, readings: Sequence[Reading], *, for_people: bool = False
+) -> tuple[Lead, dict[int, str]]:
+    """Return the lead, and what each rewrite adds, by the number of its reading. A label is offered in its place."""
     asked = split_words(question).bare
-    rewritten = []
+    numbers = []
     for number, reading in enumerate(readings):
         if not reading.label and split_words(reading.question).bare not in ((), asked):
-            rewritten.append(number)
-    labels = [one.label or one.source or one.answer for one in readings]
-    if not rewritten:
-        return _ONE, labels
-    rewrites = align(question, [readings[number].question for number in rewritten])
-    keep = suits_people if for_people else always
-    phrases = choose_phrases(rewrites, load_ranker("options"), keep)
-    choice = Choice(split_words(question), rewrites, phrases)
-    lead = choose_lead(choice, load_ranker("leads"))
-    names = choice.options
+            numbers.append(number)
+    if not numbers:
+        return _ONE, {}
+    rewrites = align(question, [readings[number].question for number in numbers])
+    phrases = choose_phrases(
+        rewrites, load_ranker("options"), _fits if for_people else None
+    )
+    choice = Choice(rewrites, phrases)
+    lead = (
+        choose_lead(choice, load_ranker("leads"))
+        if len(numbers) == len(readings)
+        else _ONE
+    )
     if for_people:
-        noun = noun_behind(rewrites, phrases)
-        lead = Lead(noun) if noun and lead.category == "one" else lead
-        names = polish(rewrites, phrases)
-    for number, label in zip(rewritten, names, strict=True):
-        labels[number] = label
-    return (lead if len(rewritten) == len(readings) else _ONE), labels
+        choice = Choice(rewrites, _with_openings(rewrites, phrases))
+    return lead, dict(zip(numbers, choice.options, strict=True))
 
 
-def _restored(label: str, reading: Reading) -> str:
-    texts = [f"{span.passage.title}. {span.passage.text}" for span in reading.evidence]
-    return with_capitals(label, " ".join(texts))
+def _fits(rewrite: AlignedRewrite, phrase: Phrase) -> bool:
+    return len(phrase_text(rewrite, phrase)) <= LONGEST_LABEL
 
 
-def _in_full(label: str, reading: Reading) -> str:
-    title = reading.evidence[0].passage.title if reading.evidence else ""
-    return complete(name_kind(label, title))
+def _with_openings(
+    rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]
+) -> list[Phrase]:
+    """Return the phrases with the whole of a name that each ends and the article before it, and with the preposition
+    before that where it says something: "by area", "in London, or at the Majestic Theatre"."""
+    with_prepositions = []
+    bare = []
+    prepositions = set()
+    for rewrite, phrase in zip(rewrites, phrases, strict=True):
+        kinds = rewrite.words.kinds
+        start, end = phrase
+        start += kinds[start] is Kind.PREPOSITION and end - start > 1
+        while start > 0 and kinds[start] is kinds[start - 1] is Kind.NAME:
+            start -= 1
+        is_number = end - start == 1 and kinds[start] in _NUMBERS
+        start -= start > 1 and kinds[start - 1] is Kind.ARTICLE and not is_number
+        bare.append((min(start, phrase[0]), end))
+        has_one = start > 0 and kinds[start - 1] is Kind.PREPOSITION
+        with_prepositions.append((start - has_one, end))
+        prepositions.add(rewrite.words.bare[start - 1] if has_one else "")
+    says_something = len(prepositions) > 1 or prepositions.isdisjoint(
+        _PLAIN_PREPOSITIONS
+    )
+    return with_prepositions if says_something and "" not in prepositions else bare
+
+
+def _as_option(reading: Reading) -> str:
+    """Return a reading's label with the whole of a name that it cuts in its evidence, and without loose words at its
+    ends; empty where no content is left."""
+    label = clean(reading.label)
+    for span in reading.evidence:
+        wider = _widened(label, f"{span.passage.title}. {span.passage.text}")
+        if len(wider) <= LONGEST_LABEL and reading.answer not in wider:
+            label = wider
+            break
+    words = label.split()
+    while words and kind_of(words[-1]) in (*NEVER_LAST, Kind.MARK):
+        words.pop()
+    while words and kind_of(words[0]) in NEVER_FIRST:
+        words.pop(0)
+    label = " ".join(words)
+    if all(
+        word in CLOSED_CLASS_WORDS or word.endswith("ly")
+        for word in split_words(label).bare
+    ):
+        return ""
+    return label
+
+
+def _as_written(phrase: str, reading: Reading) -> str:
+    """Return a phrase of a rewrite with the capitals that it has in the evidence."""
+    for span in reading.evidence:
+        found = re.search(rf"\b{re.escape(phrase)}\b", span.passage.text, re.IGNORECASE)
+        if found and phrase.islower():
+            return found[0]
+    return phrase
+
+
+def _widened(label: str, text: str) -> str:
+    """Return a label of a text with the name that goes on beyond it.
+
+    >>> _widened("the Great", "Named after Peter the Great by its founder."), _widened("Empire", "In the German Empire")
+    ('Peter the Great', 'German Empire')
+    """
+    place = text.find(label) if label else -1
+    if place < 0:
+        return label
+    before, after = text[:place].split(" "), text[place + len(label) :].split(" ")
+    words = label.split()
+    names = [
+        kind_of(word) is Kind.NAME
+        for word in words
+        if kind_of(word) is not Kind.ARTICLE
+    ]
+    if before[-1] == "" and names[:1] == [True]:
+        for word in before[-2 : -2 - _MOST_WIDENED : -1]:
+            if not _is_name(word):
+                break
+            words.insert(0, word)
+    if after[0] == "" and names[-1:] == [True]:
+        for word in after[1 : 1 + _MOST_WIDENED]:
+            if not _is_name(word.rstrip(".,;:)")):
+                break
+            words.append(word.rstrip(".,;:)"))
+            if words[-1] != word:
+                break
+    return " ".join(words)
+
+
+def _is_name(word: str) -> bool:
+    return word.isalpha() and word.istitle() and kind_of(word) is Kind.NAME
 
 
 def _told_apart(labels: Sequence[str], readings: Sequence[Reading]) -> list[str]:
-    """Where readings of one label have answers that differ, each is named by its answer instead; so is one whose label
-    has no content, where others have."""
+    """Name readings by their answers where the answers of one label differ, or where it has no content but others'
+    have."""
     members: dict[str, list[int]] = {}
     some_have_content = any(map(has_content, labels))
     for number, label in enumerate(labels):
         says_something = has_content(label) or not some_have_content
-        members.setdefault(key(label) if says_something else "", []).append(number)
+        same = key(shorten(label)) if says_something else ""
+        members.setdefault(same, []).append(number)
     apart = list(labels)
     for same, numbers in members.items():
         answers = [readings[number].answer for number in numbers]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
@@ -213,58 +213,31 @@ def _shared(other: Words, words: Words) -> list[bool]:
 
 # What an option may say: phrases of a rewrite that hold something of what differs.
 
+Phrase = tuple[int, int]
+"""The first word of a phrase, and the one after its last."""
 _PHRASES_LONGEST = 14  # words
-_MOST_RUNS = 4  # of core words, where phrases are joined
 _OPENING = frozenset("\"“('‘")
 _CLOSING = frozenset("\"”)'’.")
 _DATE_COMMA = re.compile(r", (?=\d{4})")
-_NEAR_FUNCTION = (Kind.ARTICLE, Kind.PREPOSITION)
 # What a phrase of good English does not begin or end with.
-_NEVER_FIRST = (Kind.CONJUNCTION, Kind.AUXILIARY)
-_NEVER_LAST = (
-    Kind.ARTICLE,
-    Kind.PREPOSITION,
-    Kind.CONJUNCTION,
-    Kind.AUXILIARY,
-    Kind.WH,
-)
+NEVER_FIRST = (Kind.CONJUNCTION, Kind.AUXILIARY)
+NEVER_LAST = (Kind.ARTICLE, Kind.PREPOSITION, Kind.CONJUNCTION, Kind.AUXILIARY, Kind.WH)
 _NAME_LINKS = ("of", "the")
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """One or two spans of a rewrite's words, written one after the other."""
-
-    spans: tuple[tuple[int, int], ...]
-    article: bool = False
-    """Whether "the" is put before it: "What city …" → "the city"."""
-
-    @property
-    def start(self) -> int:
-        return self.spans[0][0]
-
-    @property
-    def end(self) -> int:
-        return self.spans[-1][1]
-
-    @property
-    def places(self) -> list[int]:
-        return [place for start, end in self.spans for place in range(start, end)]
-
-
 def phrase_text(rewrite: AlignedRewrite, phrase: Phrase) -> str:
-    """What a phrase says; a function word that began the rewrite is written in lower case."""
-    words = rewrite.words
-    text = " ".join(words.span(start, end) for start, end in phrase.spans)
-    if phrase.article:
-        return f"the {text}"
-    if phrase.start == 0 and words.kinds[0] in FUNCTION_KINDS:
+    """Return what a phrase says; a function word that began the rewrite is written in lower case."""
+    start, end = phrase
+    text = rewrite.words.span(start, end)
+    if rewrite.words.kinds[start] is Kind.ARTICLE or (
+        start == 0 and not rewrite.is_content[0]
+    ):
         return text[0].lower() + text[1:]
     return text
 
 
 def without_commas(text: str) -> str:
-    """As annotators write options: a comma would part one option into two.
+    """Write an option as annotators do: a comma would part it into two.
 
     >>> without_commas("on January 22, 2015, in Rome, Italy")
     'on January 22 of 2015 in Rome Italy'
@@ -274,28 +247,9 @@ def without_commas(text: str) -> str:
 
 
 def list_phrases(rewrite: AlignedRewrite) -> list[Phrase]:
-    """Every phrase that an option may be made of, each once."""
-    phrases: dict[Phrase, None] = {}
-    for start, end in _spans(rewrite):
-        phrases[Phrase(((start, end),))] = None
-        kinds = rewrite.words.kinds
-        is_noun = rewrite.is_content[start] and kinds[start] is not Kind.NAME
-        if is_noun and follows_which(rewrite, start):
-            phrases[Phrase(((start, end),), article=True)] = None
-    for phrase in _joined(rewrite):
-        phrases[phrase] = None
-    if not phrases and len(rewrite.words):
-        phrases[Phrase(((0, min(len(rewrite.words), _PHRASES_LONGEST)),))] = None
-    return list(phrases)
-
-
-def follows_which(rewrite: AlignedRewrite, place: int) -> bool:
-    """Whether a noun is asked for at this place: "What city …". Behind "who" or "when" comes a verb."""
-    return place > 0 and rewrite.words.bare[place - 1] in ("what", "which")
-
-
-def _spans(rewrite: AlignedRewrite) -> Iterator[tuple[int, int]]:
+    """Return every phrase that an option may be made of."""
     words = rewrite.words
+    phrases = []
     for start in range(len(words)):
         if words.kinds[start] is Kind.MARK and words.word(start) not in _OPENING:
             continue
@@ -304,7 +258,10 @@ def _spans(rewrite: AlignedRewrite) -> Iterator[tuple[int, int]]:
             if words.kinds[last] is Kind.MARK and words.word(last) not in _CLOSING:
                 continue
             if any(rewrite.is_core[start:end]) and _is_whole(rewrite, start, end):
-                yield start, end
+                phrases.append((start, end))
+    if not phrases and len(words):
+        phrases.append((0, min(len(words), _PHRASES_LONGEST)))
+    return phrases
 
 
 def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
@@ -316,7 +273,7 @@ def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
         return all(rewrite.is_core[start:end])
     if not any(rewrite.is_content[start:end]):
         return False
-    if kinds[start] in _NEVER_FIRST or kinds[end - 1] in _NEVER_LAST:
+    if kinds[start] in NEVER_FIRST or kinds[end - 1] in NEVER_LAST:
         return False
     if rewrite.words.bare[start] == "of":
         return False
@@ -349,64 +306,20 @@ def _cuts_name(rewrite: AlignedRewrite, place: int) -> bool:
     return "of" in links or (not links and rewrite.varies[before] > 0)
 
 
-def _joined(rewrite: AlignedRewrite) -> Iterator[Phrase]:
-    """Two runs of words that differ, without the shared words between them: "men's" + "class T42"."""
-    runs = _core_runs(rewrite)[:_MOST_RUNS]
-    kinds = rewrite.words.kinds
-    for number, (start, end) in enumerate(runs):
-        for later_start, later_end in runs[number + 1 :]:
-            if later_end - later_start + end - start > _PHRASES_LONGEST:
-                continue
-            for first in _with_function_words(kinds, start, 1, lowest=0):
-                for second in _with_function_words(kinds, later_start, 2, lowest=end):
-                    spans = ((first, end), (second, later_end))
-                    if second > end and all(_is_whole(rewrite, *one) for one in spans):
-                        yield Phrase(spans)
-
-
-def _core_runs(rewrite: AlignedRewrite) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for place, is_core in enumerate(rewrite.is_core):
-        if not is_core:
-            continue
-        if runs and runs[-1][1] == place:
-            runs[-1] = (runs[-1][0], place + 1)
-        else:
-            runs.append((place, place + 1))
-    return runs
-
-
-def _with_function_words(
-    kinds: tuple[Kind, ...], start: int, most: int, lowest: int
-) -> list[int]:
-    """Where a run may begin: at itself, or at articles and prepositions right before it."""
-    starts = [start]
-    for place in range(start - 1, max(lowest, start - most) - 1, -1):
-        if kinds[place] not in _NEAR_FUNCTION:
-            break
-        starts.append(place)
-    return starts
-
-
 # Features of a phrase, for the ranker that chooses what an option says.
 
-_NUMBERS = (Kind.YEAR, Kind.NUMBER, Kind.ORDINAL, Kind.DATE)
-_VERBS = (Kind.ED, Kind.ING)
 Features = dict[str, float]
 
 
 def phrase_features(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
     """What is inside, what is left out, and the words at both ends; features that are 0 are left out."""
-    features = {
-        **_counts(rewrite, phrase),
-        **_edges(rewrite, phrase),
-        **_joins(rewrite, phrase),
-    }
+    features = {**_counts(rewrite, phrase), **_edges(rewrite, phrase)}
     return {name: float(value) for name, value in features.items() if value}
 
 
 def _counts(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
-    inside = set(phrase.places)
+    places = range(*phrase)
+    inside = set(places)
     core = {place for place, is_core in enumerate(rewrite.is_core) if is_core}
     left_out = core - inside
     new_core = {place for place in core if rewrite.new[place]}
@@ -414,7 +327,7 @@ def _counts(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
     kinds = rewrite.words.kinds
     old = [place for place in content if not rewrite.new[place]]
     size = len(inside)
-    said = " ".join(rewrite.words.bare[place] for place in phrase.places)
+    said = " ".join(rewrite.words.bare[place] for place in places)
     repeats = sum(f" {said} " in other for other in rewrite.others)
     return {
         "in other rewrites": repeats / max(len(rewrite.others), 1),
@@ -425,9 +338,6 @@ def _counts(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
         "new core left out": len(new_core - inside),
         "new core inside": len(new_core & inside),
         "some new core": bool(new_core & inside) or not new_core,
-        "numbers left out": sum(kinds[place] in _NUMBERS for place in left_out),
-        "names left out": sum(kinds[place] is Kind.NAME for place in left_out),
-        "verbs left out": sum(kinds[place] in _VERBS for place in left_out),
         "old shared inside": sum(rewrite.varies[place] == 0 for place in old),
         "old varied inside": sum(rewrite.varies[place] > 0 for place in old),
         "new shared inside": sum(
@@ -446,13 +356,12 @@ def _counts(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
 
 
 def _edges(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
-    start, end = phrase.start, phrase.end
+    start, end = phrase
     bare = rewrite.words.bare
-    kinds = rewrite.words.kinds
     count = len(bare)
     first, before = _token(rewrite, start), _token(rewrite, start - 1)
     last, behind = _token(rewrite, end - 1), _token(rewrite, end)
-    inner = [_token(rewrite, place) for place in phrase.places]
+    inner = [_token(rewrite, place) for place in range(start, end)]
     second = inner[1] if len(inner) > 1 else "-"
     features: Features = {}
     for name, token, place in (
@@ -472,31 +381,11 @@ def _edges(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
         f"end {_state(rewrite, end - 1)} | {_state(rewrite, end)}": 1,
         f"before two {_token(rewrite, start - 2)} {before}": 1,
         f"first two {first} {second}": 1,
-        "begins in a name": start > 0
-        and kinds[start] is Kind.NAME
-        and kinds[start - 1] is Kind.NAME,
-        "ends in a name": end < count
-        and kinds[end] is Kind.NAME
-        and kinds[end - 1] is Kind.NAME,
         "from the start": start == 0,
         "to the end": end == count,
     }
     if len(inner) <= 3:
         features[f"all {' '.join(inner)}"] = 1
-    return features
-
-
-def _joins(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
-    features: Features = {"article added": phrase.article}
-    if len(phrase.spans) > 1:
-        (_, left), (right, _) = phrase.spans
-        gap = range(left, right)
-        features["joined"] = 1
-        features["gap"] = min(len(gap), 6)
-        features["gap content"] = sum(rewrite.is_content[place] for place in gap)
-        features["gap varied"] = sum(rewrite.varies[place] > 0 for place in gap)
-        seam = f"{_token(rewrite, left - 1)} | {_token(rewrite, right)}"
-        features[f"seam {seam}"] = 1
     return features
 
 
@@ -582,3 +471,50 @@ def overlap(text: str, right: str) -> float:
     matcher = SequenceMatcher(None, text, right, autojunk=False)
     size = matcher.find_longest_match(0, len(text), 0, len(right)).size
     return (1 - _RECALL) * size / len(text) + _RECALL * size / len(right)
+
+
+# The phrase that each rewrite is offered by, no two alike where that can be.
+
+_Filter = Callable[[AlignedRewrite, Phrase], bool]
+
+
+def choose_phrases(
+    rewrites: Sequence[AlignedRewrite], ranker: Ranker, keep: _Filter | None = None
+) -> list[Phrase]:
+    """Return one phrase of each rewrite, among those that `keep` lets through where there are such: the best one that
+    says neither the same as nor a part of what another one says."""
+    ranked = [_rank_phrases(rewrite, ranker, keep) for rewrite in rewrites]
+    contents = []  # of each rewrite, what each of its phrases says
+    for rewrite, own in zip(rewrites, ranked, strict=True):
+        contents.append([_content(rewrite, phrase) for phrase in own])
+    chosen = [0] * len(rewrites)
+    for number, choices in enumerate(contents):
+        others = [said[rank] for said, rank in zip(contents, chosen, strict=True)]
+        del others[number]
+        for rank, content in enumerate(choices):
+            if not any(content <= other for other in others):
+                chosen[number] = rank
+                break
+    return [own[rank] for own, rank in zip(ranked, chosen, strict=True)]
+
+
+def _rank_phrases(
+    rewrite: AlignedRewrite, ranker: Ranker, keep: _Filter | None
+) -> list[Phrase]:
+    phrases = list_phrases(rewrite)
+    if keep is not None:
+        phrases = [one for one in phrases if keep(rewrite, one)] or phrases
+    texts = [phrase_text(rewrite, phrase) for phrase in phrases]
+    scores = [ranker.score(phrase_features(rewrite, phrase)) for phrase in phrases]
+    return [phrases[place] for place, _ in by_expectation(texts, scores)]
+
+
+def _content(rewrite: AlignedRewrite, phrase: Phrase) -> frozenset[str]:
+    """Return the words by which a person tells a phrase from others: content that differs between rewrites; all of
+    them where there is none."""
+    bare = rewrite.words.bare
+    telling = []
+    for place in range(*phrase):
+        if rewrite.is_core[place] and rewrite.is_content[place]:
+            telling.append(bare[place])
+    return frozenset(telling or bare[phrase[0] : phrase[1]])

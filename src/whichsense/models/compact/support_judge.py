@@ -8,16 +8,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from whichsense.models.compact.encoder import (
     CompactModel,
-    Embeddings,
-    Floats,
     Pair,
     Tokenizer,
     damaged,
@@ -26,13 +21,7 @@ from whichsense.models.compact.encoder import (
 )
 from whichsense.models.compact.scorer import Net, linear
 from whichsense.text.answers import parse_numbers
-from whichsense.text.words import (
-    SMALL_WORDS,
-    SUMMARY_STOP_WORDS,
-    porter_stem,
-    sentences,
-    words,
-)
+from whichsense.text.words import SMALL_WORDS, porter_stem, sentences
 
 # The terms of a text: what must be said in a passage that supports a sentence.
 
@@ -110,7 +99,6 @@ def term_weight(term: Term, vocabulary: Mapping[str, int]) -> float:
 WINDOW = 144  # tokens of a window; one longer sentence is a window of its own
 _LEAST_ROOM = 8  # tokens: a digest with less room is full
 _LONGEST_TITLE = 120  # characters
-_BEST_RUNS = 2  # windows of adjacent sentences that are judged, beside the digest
 
 
 @dataclass(frozen=True)
@@ -166,32 +154,14 @@ class Evidence:
             collected += _cut(sentence, tokenizer)
         return cls(title, tuple(collected))
 
-    @cached_property
-    def whole(self) -> Window:
-        return Window(self.title, self.sentences)
-
-    def windows(
-        self, claim: Sequence[Term], vocabulary: Mapping[str, int]
-    ) -> list[Window]:
-        """The windows that could support a claim, best first; the whole passage if it fits into one.
-
-        The digest has the sentences that together say most of the claim, wherever they stand; the others are runs of
-        adjacent sentences.
-        """
+    def window(self, claim: Sequence[Term], vocabulary: Mapping[str, int]) -> Window:
+        """Return the sentences that together say most of a claim, wherever they are; all of them if they fit."""
         if sum(sentence.tokens for sentence in self.sentences) <= WINDOW:
-            return [self.whole]
+            return Window(self.title, self.sentences)
         weights: dict[str, float] = {}
         for term in claim:
             weights[term.form] = term_weight(term, vocabulary)
-        digest = self._digest(weights)
-        runs = sorted(self._runs(), key=lambda run: -self._said(run, weights))
-        chosen = [digest]
-        for run in runs[:_BEST_RUNS]:
-            if run not in chosen:
-                chosen.append(run)
-        return [self._window(places) for places in chosen]
-
-    def _window(self, places: Sequence[int]) -> Window:
+        places = self._digest(weights)
         return Window(self.title, tuple(self.sentences[place] for place in places))
 
     def _digest(self, weights: Mapping[str, float]) -> list[int]:
@@ -217,29 +187,6 @@ class Evidence:
                 missing -= forms
                 chosen.append(best)
         return sorted(chosen) or [0]
-
-    def _said(self, places: Sequence[int], weights: Mapping[str, float]) -> float:
-        forms: set[str] = set()
-        for place in places:
-            forms |= self.sentences[place].forms
-        return _total(forms & weights.keys(), weights)
-
-    def _runs(self) -> list[list[int]]:
-        """Runs of adjacent sentences that fit into a window: each starts in the middle of the one before."""
-        runs: list[list[int]] = []
-        start = 0
-        while start < len(self.sentences):
-            end, room = start, WINDOW
-            while end < len(self.sentences) and (
-                end == start or self.sentences[end].tokens <= room
-            ):
-                room -= self.sentences[end].tokens
-                end += 1
-            runs.append(list(range(start, end)))
-            if end == len(self.sentences):
-                break
-            start += max(1, (end - start) // 2)
-        return runs
 
 
 def _total(forms: Collection[str], weights: Mapping[str, float]) -> float:
@@ -274,16 +221,7 @@ def _cut(sentence: str, tokenizer: Tokenizer) -> list[Sentence]:
     return parts
 
 
-# Features of a sentence beside a window of a passage: how much of it the window says, and what is
-# missing there.
-
-_NEGATIONS = frozenset("not no never none neither nor without cannot".split())
-_STRONG = frozenset(
-    "only first last most least all every always best largest biggest highest longest oldest sole solely entire".split()
-)
-_NEAR = 3  # terms: two that stand as near in a sentence of the window are said together
-_MOST_COUNTED = 4  # missing terms of a kind
-_SIMILAR = 0.4  # cosine from which a word counts as partly said
+# How much of a sentence a window says, by words.
 
 
 @dataclass(frozen=True)
@@ -297,139 +235,14 @@ class Claim:
     def terms(self) -> tuple[Term, ...]:
         return tuple(terms(self.text))
 
-    @cached_property
-    def weights(self) -> tuple[float, ...]:
+    def share_said(self, window: Window) -> float:
+        """Return the share of the sentence's terms, by weight, that a window has; 1 if it has none to say."""
         vocabulary = self.tokenizer.vocabulary
-        return tuple(term_weight(term, vocabulary) for term in self.terms)
-
-
-def word_features(claim: Claim, window: Window, table: Embeddings) -> dict[str, float]:
-    """The features of a claim beside a window."""
-    missing = [term for term in claim.terms if term.form not in window.forms]
-    nearest = _nearest_sentence(claim, window)
-    counts = {"number": 0, "name": 0, "word": 0}
-    for term in missing:
-        counts[term.kind] += 1
-    said_by_sentence = window.title_forms | nearest
-    features = {
-        "said": _share_said(claim, window.forms),
-        "said_in_sentence": _share_said(claim, said_by_sentence),
-        "similar": _share_similar(claim, window, table),
-        "near": _share_near(claim, window),
-        "copied": _share_copied(claim.text, window.text),
-        "missing_strong": float(_missing_of(_STRONG, claim.text, window.text)),
-        "negation": float(_negation_differs(claim.text, window, nearest)),
-        "all_said": float(not missing),
-    }
-    for kind, count in counts.items():
-        features[f"missing_{kind}s"] = math.log1p(min(count, _MOST_COUNTED))
-    not_nearest = [term for term in claim.terms if term.form not in said_by_sentence]
-    numbers = sum(term.kind == "number" for term in not_nearest)
-    features["numbers_elsewhere"] = math.log1p(min(numbers, _MOST_COUNTED))
-    return features
-
-
-def _share_said(claim: Claim, forms: frozenset[str]) -> float:
-    said = [float(term.form in forms) for term in claim.terms]
-    return _weighted(said, claim.weights)
-
-
-def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
-    """The weighted mean; 1 of nothing, for a sentence without terms claims nothing."""
-    total = sum(weights)
-    if not total:
-        return 1.0
-    return sum(v * w for v, w in zip(values, weights, strict=True)) / total
-
-
-def _nearest_sentence(claim: Claim, window: Window) -> frozenset[str]:
-    """The forms of the window's sentence that says most of the claim."""
-    best = max(
-        window.sentences, key=lambda one: _share_said(claim, one.forms), default=None
-    )
-    return best.forms if best else frozenset()
-
-
-def _share_similar(claim: Claim, window: Window, table: Embeddings) -> float:
-    """The share of the claim that is said in these or in similar words, by word vectors."""
-    candidates = {
-        term.word
-        for sentence in window.sentences
-        for term in sentence.terms
-        if term.kind == "word"
-    }
-    vectors = _word_vectors(sorted(candidates), claim.tokenizer, table)
-    values = []
-    for term in claim.terms:
-        if term.form in window.forms:
-            values.append(1.0)
-        elif term.kind != "word" or not len(vectors):
-            values.append(0.0)
-        else:
-            own = _word_vectors([term.word], claim.tokenizer, table)
-            cosine = float((vectors @ own[0]).max())
-            values.append(max(0.0, (cosine - _SIMILAR) / (1 - _SIMILAR)))
-    return _weighted(values, claim.weights)
-
-
-def _word_vectors(
-    spelled: Sequence[str], tokenizer: Tokenizer, table: Embeddings
-) -> Floats:
-    """Unit vectors of words (words × width): means of their pieces' vectors."""
-    rows = []
-    for word in spelled:
-        vector = table.vectors(tokenizer.ids(word)).mean(axis=0)
-        rows.append(vector / max(float(np.linalg.norm(vector)), 1e-6))
-    return np.array(rows, dtype=np.float32)
-
-
-def _share_near(claim: Claim, window: Window) -> float:
-    """The share of adjacent terms of the claim that stand near each other in a sentence of the window."""
-    forms = [term.form for term in claim.terms]
-    pairs = set(pairwise(forms))
-    if not pairs:
-        return 1.0
-    found = set()
-    for sentence in window.sentences:
-        own = [term.form for term in sentence.terms]
-        for place, form in enumerate(own):
-            for other in own[place + 1 : place + 1 + _NEAR]:
-                found |= {(form, other), (other, form)}
-    return len(pairs & found) / len(pairs)
-
-
-def _share_copied(claim: str, text: str) -> float:
-    """The longest run of the claim's words that stands in the text, as a share of the claim."""
-    own, other = words(claim), words(text)
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(other):
-        places.setdefault(word, []).append(place)
-    best = 0
-    runs: Mapping[int, int] = {}  # the run's length, by its last place in the text
-    for word in own:
-        grown = {}
-        for place in places.get(word, ()):
-            grown[place] = runs.get(place - 1, 0) + 1
-            best = max(best, grown[place])
-        runs = grown
-    return best / len(own) if own else 1.0
-
-
-def _missing_of(kind: frozenset[str], claim: str, text: str) -> bool:
-    """Whether the claim has a word of a kind that the text does not have."""
-    return bool((kind & set(words(claim))) - set(words(text)))
-
-
-def _negation_differs(claim: str, window: Window, nearest: frozenset[str]) -> bool:
-    """Whether only one of claim and nearest sentence denies something."""
-    for sentence in window.sentences:
-        if sentence.forms == nearest:
-            return _denies(claim) != _denies(sentence.text)
-    return _denies(claim)
-
-
-def _denies(text: str) -> bool:
-    return bool(_NEGATIONS & set(words(text))) or "n't" in text or "n’t" in text
+        weights = [term_weight(term, vocabulary) for term in self.terms]
+        said = 0.0
+        for term, weight in zip(self.terms, weights, strict=True):
+            said += weight * (term.form in window.forms)
+        return said / sum(weights) if weights else 1.0
 
 
 # The support judge at run time: (sentence, passage) → the probability that the passage supports the
@@ -438,19 +251,20 @@ def _denies(text: str) -> bool:
 NETWORK = "support.onnx"
 NETS = "support.json"
 SAYS = "says"  # the feature that is the network's logit
+SAID = "said"  # the share of a sentence that a window says
 LONGEST_CLAIM = 80  # tokens
 LONGEST_PAIR = 256
-_NUMBER = re.compile(r"\d")
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True)
 class SupportNets:
-    """Logistic regressions over the features of a sentence and a window."""
+    """A logistic regression over what is known of a sentence beside a window."""
 
-    words: Net = field(default_factory=lambda: replace(linear(said=10.0), bias=-8.0))
-    """Over what words alone say: of a model without the network."""
     network: Net = field(default_factory=lambda: linear(says=1.0))
+    """Over the network's logit and the share of the sentence that is said."""
+    words: Net = field(default_factory=lambda: replace(linear(said=10.0), bias=-8.0))
+    """Over the share alone: of a model without the network."""
 
     @classmethod
     def load(cls, path: Path) -> SupportNets:
@@ -459,26 +273,18 @@ class SupportNets:
             return cls()
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{name: Net.from_table(net) for name, net in table.items()})
+            return cls(network=Net.from_table(table["network"]))
         except _UNREADABLE as error:
             raise damaged(path, error) from None
 
     def save(self, path: Path) -> None:
-        table = {"words": self.words.to_table(), "network": self.network.to_table()}
+        table = {"network": self.network.to_table()}
         path.write_text(json.dumps(table) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
-class Excerpt:
-    """A window that a sentence is judged beside, and the features of both."""
-
-    window: Window
-    features: dict[str, float]
-
-
-@dataclass(frozen=True)
 class SupportJudge:
-    """Judges sentences. A passage may be of any length: the windows that say most of a sentence are read."""
+    """Judges sentences. A passage may be of any length: its sentences that together say most of the claim are read."""
 
     model: CompactModel = field(default_factory=CompactModel)
 
@@ -496,44 +302,38 @@ class SupportJudge:
 
         A first line of the passage that is no sentence is its title. An empty sentence or passage gives 0.
         """
-        excerpts = self.excerpts(pairs)
-        has_network = not self.model.lacks(NETWORK)
-        net = self.nets.network if has_network else self.nets.words
-        best = []
-        for own in excerpts:
-            features = [excerpt.features for excerpt in own]
-            best.append(max(net.probabilities(features), default=0.0))
-        return best
+        net = self.nets.words if self.model.lacks(NETWORK) else self.nets.network
+        chances = []
+        for row in self.features(pairs):
+            chances.append(net.probabilities([row])[0] if row else 0.0)
+        return chances
 
-    def excerpts(self, pairs: Sequence[tuple[str, str]]) -> list[list[Excerpt]]:
-        """The windows that each pair is judged by; none where sentence or passage is empty."""
+    def features(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+        """Return what each pair is judged by; nothing where sentence or passage is empty."""
         tokenizer = self.model.tokenizer
         evidence_of: dict[str, Evidence] = {}
-        excerpts: list[list[Excerpt]] = []
+        rows: list[dict[str, float]] = []
         inputs: list[Pair] = []
         for sentence, passage in pairs:
             if passage not in evidence_of:
                 evidence_of[passage] = Evidence.of(passage, tokenizer)
             evidence = evidence_of[passage]
             claim = Claim(sentence.strip(), tokenizer)
-            own = []
-            if claim.text and evidence.sentences:
-                for window in evidence.windows(claim.terms, tokenizer.vocabulary):
-                    features = word_features(claim, window, self.model.words)
-                    own.append(Excerpt(window, features))
-                    ids = tokenizer.ids(claim.text, LONGEST_CLAIM)
-                    read = pair(tokenizer, ids, window.title, window.text, LONGEST_PAIR)
-                    inputs.append(read)
-            excerpts.append(own)
-        self._add_logits(excerpts, inputs)
-        return excerpts
+            if not claim.text or not evidence.sentences:
+                rows.append({})
+                continue
+            window = evidence.window(claim.terms, tokenizer.vocabulary)
+            rows.append({SAID: claim.share_said(window)})
+            ids = tokenizer.ids(claim.text, LONGEST_CLAIM)
+            inputs.append(pair(tokenizer, ids, window.title, window.text, LONGEST_PAIR))
+        if not self.model.lacks(NETWORK):
+            logits = iter(self._logits(inputs))
+            for row in filter(None, rows):
+                row[SAYS] = next(logits)
+        return rows
 
-    def _add_logits(
-        self, excerpts: Sequence[Sequence[Excerpt]], inputs: Sequence[Pair]
-    ) -> None:
-        """Add what the network says, if there is one. All pairs are encoded in one call, which fills all cores."""
-        if self.model.lacks(NETWORK):
-            return
+    def _logits(self, inputs: Sequence[Pair]) -> list[float]:
+        """Return what the network says. All pairs are encoded in one call, which fills all cores."""
         session = self._network
         embeddings = self.model.words
         shape: Mapping[str, int] = self.model.config["shape"]
@@ -543,37 +343,4 @@ class SupportJudge:
             embedded = embeddings.embed_pair(read)
             return float(session.run(["support"], {"embedded": embedded})[0][0])
 
-        logits = iter(self.model.map(encode, inputs))
-        for own in excerpts:
-            for excerpt in own:
-                excerpt.features[SAYS] = next(logits)
-
-
-class WordOverlap:
-    """For weights without a judge: the share of a sentence's content words that a passage holds; a number that it lacks
-    halves it."""
-
-    def supports(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """
-        >>> passage = "Batman is a 1989 film with Jack Nicholson as the Joker."
-        >>> pairs = [("Jack Nicholson is the Joker in Batman.", passage), ("Batman is a 2008 film.", passage)]
-        >>> WordOverlap().supports(pairs)
-        [1.0, 0.3333333333333333]
-        """
-        return [_held_share(sentence, passage) for sentence, passage in pairs]
-
-
-def _held_share(sentence: str, passage: str) -> float:
-    content = set(words(sentence)) - SUMMARY_STOP_WORDS
-    if not content:
-        return 0.0
-    known = {porter_stem(word) for word in words(passage)}
-    held = 0
-    lacks_number = False
-    for word in content:
-        if porter_stem(word) in known:
-            held += 1
-        elif _NUMBER.search(word):
-            lacks_number = True
-    share = held / len(content)
-    return share / 2 if lacks_number else share
+        return list(self.model.map(encode, inputs))

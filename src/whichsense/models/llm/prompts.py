@@ -39,17 +39,17 @@ class Prompt:
         return set(_FIELD.findall(self.user))
 
     def fill(self, **values: str) -> str:
-        """The user's message with its fields filled in. Braces within the values are left as they are."""
+        """Return the user's message with its fields filled in. Braces within the values are left as they are."""
         return _FIELD.sub(lambda match: values[match[1]], self.user)
 
 
 def names() -> list[str]:
-    """The names of all prompts."""
+    """Return the names of all prompts."""
     return sorted(path.stem for path in FOLDER.glob("*.md"))
 
 
 def load_prompt(name: str, folder: str = "") -> Prompt:
-    """A prompt: the user's, or the one that ships."""
+    """Return a prompt: the user's, or the one that ships."""
     own = Path(folder) / f"{name}.md" if folder else None
     shipped = _read(FOLDER / f"{name}.md")
     if own is None or not own.is_file():
@@ -81,7 +81,7 @@ def _read(path: Path) -> Prompt:
 
 
 def read_text(name: str, folder: str = "") -> str:
-    """The file of a prompt as it is: the user's, or the one that ships."""
+    """Return the file of a prompt as it is: the user's, or the one that ships."""
     own = Path(folder) / f"{name}.md" if folder else None
     path = own if own is not None and own.is_file() else FOLDER / f"{name}.md"
     return path.read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ class LLMSettings:
 
 
 def resolve(settings: LLMSettings, environment: Mapping[str, str]) -> LLMSettings:
-    """The settings with what the environment adds and a URL that can be called.
+    """Return the settings with what the environment adds and a URL that can be called.
 
     >>> resolve(LLMSettings(), {"WHICHSENSE_LLM_URL": "http://localhost:8080"}).url
     'http://localhost:8080/v1'
@@ -200,7 +200,7 @@ def resolve(settings: LLMSettings, environment: Mapping[str, str]) -> LLMSetting
 
 
 def _checked_url(url: str) -> str:
-    """A URL without secrets; "/v1" is added where there is no path."""
+    """Return a URL without secrets; "/v1" is added where there is no path."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadConfig(
@@ -216,7 +216,7 @@ def _checked_url(url: str) -> str:
 
 
 def find_key(settings: LLMSettings, environment: Mapping[str, str]) -> str:
-    """The key of an endpoint. The vendor's own variable is used for the vendor's own server alone.
+    """Return the key of an endpoint. The vendor's own variable is used for the vendor's own server alone.
 
     >>> find_key(LLMSettings(url="http://localhost/v1"), {"OPENAI_API_KEY": "secret"})
     'none'

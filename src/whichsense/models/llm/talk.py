@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import threading
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from whichsense.errors import require
 from whichsense.jobs.limits import Limits, current_limits
 from whichsense.models.llm.endpoint import (
     Endpoint,
@@ -59,7 +59,7 @@ class Talk:
         top_logprobs: int = 0,
         **fields: str,
     ) -> Request:
-        """A prompt file with its fields filled in."""
+        """Return a prompt file with its fields filled in."""
         loaded = load_prompt(prompt, self.endpoint.settings.prompts)
         return Request(
             prompt,
@@ -122,7 +122,7 @@ class Talk:
         return value
 
     def stream(self, request: Request) -> Iterator[str]:
-        """The pieces of one reply as they come."""
+        """Yield the pieces of one reply as they come."""
         begun = time.perf_counter()
         cached = self.endpoint.cached(request)
         if cached is not None:
@@ -142,7 +142,7 @@ class Talk:
                 raise
 
     def recorded(self, case: Case) -> Case:
-        """A case with the calls of this talk, and the tokens that they used."""
+        """Return a case with the calls of this talk, and the tokens that they used."""
         used = sum(_tokens(call) for call in self.calls)
         whole = replace(case, calls=(*case.calls, *self.calls))
         return whole.spend(self.stage, tokens=used) if used else whole
@@ -292,7 +292,7 @@ def passage_window(passage: Passage, question: str) -> str:
 
 
 def best_window(text: str, question: str, longest: int = _LONGEST_WINDOW) -> str:
-    """The run of sentences of at most `longest` words that shares most words with a question.
+    """Return the run of sentences of at most `longest` words that shares most words with a question.
 
     >>> best_window("It rained. The bridge opened in 1932. It is long.", "When did the bridge open?", longest=5)
     'The bridge opened in 1932.'
@@ -316,7 +316,7 @@ def best_window(text: str, question: str, longest: int = _LONGEST_WINDOW) -> str
 
 
 def evidence_words(span: Span) -> str:
-    """The sentence that an answer stands in, cut to what is near it, with the passage's title behind it."""
+    """Return the sentence that an answer stands in, cut to what is near it, with the passage's title behind it."""
     text = span.passage.text
     start, end = sentence_at(text, span.start)
     before = text[start : span.start].split()
@@ -329,7 +329,7 @@ def evidence_words(span: Span) -> str:
 
 
 def answer_lines(answers: Sequence[Candidate], names: Sequence[str]) -> list[str]:
-    """All answers with the words that they stand in. `names` are their numbers or letters."""
+    """Return all answers with the words that they stand in. `names` are their numbers or letters."""
     lines = []
     for name, answer in zip(names, answers, strict=True):
         evidence = evidence_words(answer.spans[0]) if answer.spans else ""
@@ -338,7 +338,7 @@ def answer_lines(answers: Sequence[Candidate], names: Sequence[str]) -> list[str
 
 
 def numbered_answers(answers: Sequence[Candidate]) -> str:
-    """All answers, numbered from 1, fenced."""
+    """Return all answers, numbered from 1, fenced."""
     names = [str(number) for number in range(1, len(answers) + 1)]
     return fence_lines(answer_lines(answers, names), "answers")
 
@@ -352,23 +352,15 @@ def fence_lines(lines: Sequence[str], name: str) -> str:
 # JSON out of a reply: as it should be, between fences or prose, with small faults, or cut off in the
 # middle.
 
-LONGEST = 200_000
-"""Characters of a reply that are looked at; no prompt asks for more."""
+_LONGEST = 4_000
+"""Characters of a reply in which JSON is looked for; no prompt asks for more, and repair takes the square of it."""
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL | re.IGNORECASE)
-_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
-_PYTHON_WORDS = {"None": "null", "True": "true", "False": "false"}
-_PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b(?=\s*[,}\]])")
-_CLOSERS = {"{": "}", "[": "]"}
-_WHOLE_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_STRING_OR_CHARACTER = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|.', re.DOTALL)
-_KEY_WITHOUT_VALUE = re.compile(r'[,\s]+$|(?:(?<=\{)|,)\s*"[^"]*"\s*:\s*$')
-_MOST_STARTS = 20  # brackets at which a value may begin
 _AROUND = " \t\n\"'`*().:{}[]▁Ġ"  # what may stand around a choice
 _LONGEST_CHOICE = 8  # words of a reply that is a choice
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object of a reply; None where there is none.
+    """Return the first JSON object of a reply, repaired where it has to be; None where there is none.
 
     >>> parse_object('Sure! ```json\\n{"answers": ["a", "b",],}\\n```')
     {'answers': ['a', 'b']}
@@ -377,72 +369,24 @@ def parse_object(text: str) -> dict[str, Any] | None:
     >>> parse_object("I cannot help with that.") is None
     True
     """
-    body = without_thoughts(text)[:LONGEST]
-    starts = [match.start() for match in re.finditer(r"\{", body)]
-    for start in starts[:_MOST_STARTS]:
-        value = _decode(body[start:])
-        if isinstance(value, dict):
-            return value
-    return None
+    _, brace, rest = without_thoughts(text)[:_LONGEST].partition("{")
+    if not brace:
+        return None
+    try:
+        value = require("json_repair", "llm").loads(brace + rest)
+    except (ValueError, RecursionError):
+        return None
+    values = value if isinstance(value, list) else [value]
+    return next((each for each in values if isinstance(each, dict)), None)
 
 
 def without_thoughts(text: str) -> str:
-    """A reply without what a reasoning model thinks aloud.
+    """Return a reply without what a reasoning model thinks aloud.
 
     >>> without_thoughts("<think>Hm, yes.</think>yes")
     'yes'
     """
     return _THOUGHTS.sub("", text).strip()
-
-
-def _decode(text: str) -> Any:
-    """The JSON value at the beginning of a text; None where not even a repaired one is there."""
-    decoder = json.JSONDecoder()
-    whole = _balanced(text)
-    plain = _TRAILING_COMMA.sub("", whole)
-    plain = _PYTHON_WORD.sub(lambda match: _PYTHON_WORDS[match[0]], plain)
-    for attempt in (text, whole, plain):
-        try:
-            return decoder.raw_decode(attempt)[0]
-        except (ValueError, RecursionError):
-            continue
-    return None
-
-
-def _balanced(text: str) -> str:
-    """The text up to where its first bracket closes; where it never does, with what is open closed.
-
-    >>> _balanced('{"a": [1, 2} ...'), _balanced('{"a": "b')
-    ('{"a": [1, 2]}', '{"a": "b"}')
-    """
-    open_brackets: list[str] = []
-    pieces: list[str] = []
-    # Strings, the last of which may be cut off, and single characters.
-    for part in _STRING_OR_CHARACTER.findall(text):
-        if part in ("}", "]"):
-            # A bracket that was forgotten is closed before one that is outside of it.
-            while open_brackets and _CLOSERS[open_brackets[-1]] != part:
-                pieces.append(_CLOSERS[open_brackets.pop()])
-            if open_brackets:
-                open_brackets.pop()
-                pieces.append(part)
-        else:
-            pieces.append(part)
-        if part in _CLOSERS:
-            open_brackets.append(part)
-        if not open_brackets:
-            return "".join(pieces)
-    return _closed(pieces) + "".join(_CLOSERS[one] for one in reversed(open_brackets))
-
-
-def _closed(pieces: Sequence[str]) -> str:
-    """A text that was cut off, up to its last whole value: a string that has begun ends, a key without a value goes."""
-    text = "".join(pieces)
-    last = pieces[-1] if pieces else ""
-    if last.startswith('"') and not _WHOLE_STRING.fullmatch(last):
-        # Half an escape sequence ends nothing.
-        text = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", text) + '"'
-    return _KEY_WITHOUT_VALUE.sub("", text)
 
 
 def texts_of(value: Any) -> list[str]:
@@ -484,13 +428,13 @@ def choice_probability(reply: Reply, choices: tuple[str, ...]) -> dict[str, floa
 
 
 def _choice_form(text: str) -> str:
-    """What makes two choices the same. A single letter keeps its case: "a" is an article."""
+    """Return what makes two choices the same. A single letter keeps its case: "a" is an article."""
     bare = text.strip(_AROUND)
     return bare if len(bare) == 1 else bare.lower()
 
 
 def _shares(token: Token, names: Mapping[str, str]) -> dict[str, float]:
-    """The probability of each choice among the alternatives of a token."""
+    """Return the probability of each choice among the alternatives of a token."""
     weights = dict.fromkeys(names.values(), 0.0)
     for text, logprob in {token.text: token.logprob, **token.alternatives}.items():
         choice = names.get(_choice_form(text))

@@ -52,7 +52,7 @@ _SCHEMA = {
 
 
 def rewrite_answers(talk: Talk, case: Case, compact: Compact) -> Case:
-    """The case with a reading for each answer. An only answer needs no rewrite, and no call."""
+    """Return the case with a reading for each answer. An only answer needs no rewrite, and no call."""
     scene = compact.scene_of(case)
     answers = case.answers
     if len(answers) < 2:
@@ -110,7 +110,7 @@ def _understand_rewrite(reply: Reply) -> str | None:
 def _accept(
     scene: Scene, answers: Sequence[Candidate], number: int, samples: Sequence[str]
 ) -> list[Proposal]:
-    """The samples that may be given for an answer: they say what its evidence says, and do not give it away."""
+    """Return the samples that may be given for an answer: they say what its evidence says, and do not give it away."""
     question = scene.evidence.question
     target = locate(scene, answers[number], told=True)
     supported = support(scene, target, policy=FOR_PEOPLE)
@@ -127,7 +127,7 @@ def _accept(
 
 
 def is_acceptable(question: str, rewrite: str, supported: Support) -> bool:
-    """Whether a rewrite keeps the question's words and adds only what the evidence says of the answer."""
+    """Tell whether a rewrite keeps the question's words and adds only what the evidence says of the answer."""
     if _loses_word(rewrite, question):
         return False
     if len(rewrite.split()) > len(question.split()) + _LONGER:
@@ -149,7 +149,7 @@ def _loses_word(rewrite: str, question: str) -> bool:
 
 
 def inserted_texts(question: str, rewrite: str) -> list[str]:
-    """What a rewrite has that the question has not, each run of words by itself.
+    """Return what a rewrite has that the question has not, each run of words by itself.
 
     >>> inserted_texts("Who directed Dune?", "Who directed the 1984 film Dune in Mexico?")
     ['the 1984 film', 'in Mexico']
@@ -167,7 +167,7 @@ def inserted_texts(question: str, rewrite: str) -> list[str]:
 
 
 def _as_question(text: str) -> str:
-    """A rewrite as a question is written: with its mark, and a capital at the beginning.
+    """Return a rewrite as a question is written: with its mark, and a capital at the beginning.
 
     >>> _as_question("who won in 1990")
     'Who won in 1990?'
@@ -280,7 +280,7 @@ def _merge(
 
 
 def _join_spans(encoded: Candidate, said: Candidate) -> tuple[Span, ...]:
-    """The encoder's spans, best first, then the language model's in other passages, as much weaker ones."""
+    """Return the encoder's spans, best first, then the language model's in other passages, as much weaker ones."""
     spans = list(encoded.spans)
     known = {span.passage.id for span in spans}
     weakest = min((span.score for span in spans), default=1.0)
@@ -293,7 +293,7 @@ def _join_spans(encoded: Candidate, said: Candidate) -> tuple[Span, ...]:
 def _encoder_probabilities(
     scene: Scene, candidates: Sequence[Candidate]
 ) -> tuple[list[float], float]:
-    """How probable each candidate is by the embedded model, and that there is an answer at all."""
+    """Return how probable each candidate is by the embedded model, and that there is an answer at all."""
     trust = scene.compact.trust
     standard = trust.in_small if scene.is_small else trust.in_large
     rows = people.answer_features(scene, candidates)
@@ -404,7 +404,7 @@ def _understand_reading(reply: Reply) -> _Said | None:
 
 
 def _find(said: _Said, hit: Hit, question: str) -> list[_Mention]:
-    """The answers that stand in the passage, as it writes them, and say what the question does not."""
+    """Return the answers that stand in the passage, as it writes them, and say what the question does not."""
     asked = set(words(question))
     mentions = []
     for answer in said.answers:
@@ -474,7 +474,7 @@ def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
 
 
 def _ask_again(talk: Talk, case: Case) -> list[Reading]:
-    """The readings after what the model chose. One without a rewrite stays as it is.
+    """Return the readings after what the model chose. One without a rewrite stays as it is.
 
     The question as it was asked is put to the model, too: what it chooses there is its habit, such as the first
     letter, and counts for nothing.
@@ -528,7 +528,7 @@ def _understand_verdict(reply: Reply, letters: str) -> Shares | None:
 def _against_habit(
     chosen: Shares, habit: Shares | None, own: str, letters: str
 ) -> float:
-    """How much a choice speaks for an answer: 0.5 where it says no more than the habit does, or than chance.
+    """Return how much a choice speaks for an answer: 0.5 where it says no more than the habit does, or than chance.
 
     >>> same = {"A": 0.9, "B": 0.1}
     >>> round(_against_habit(same, same, "B", "AB"), 2), round(_against_habit({"A": 0.5, "B": 0.5}, same, "B", "AB"), 2)

@@ -34,7 +34,7 @@ _TOP = 8
 
 
 def detect_ambiguity(talk: Talk, case: Case, threshold: float = 0.5) -> Case:
-    """The case with the probability that it is ambiguous. With less than two answers there is nothing to ask."""
+    """Return the case with the probability that it is ambiguous. With less than two answers there is nothing to ask."""
     if len(case.answers) < 2:
         return replace(case, is_ambiguous=False)
     request = talk.request(
@@ -98,7 +98,7 @@ def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
 
 def _reader_of(count: int) -> Callable[[Reply], ParsedClarification | None]:
     def read(reply: Reply) -> ParsedClarification:
-        """Every reply is understood here; its form is looked at by the caller, who asks again."""
+        """Parse any reply; the caller looks at its form and asks again."""
         for line in without_thoughts(reply.text).splitlines():
             parsed = parse_clarification(line.strip("*\"' "), expected=count)
             if parsed is not None:
@@ -125,7 +125,7 @@ def is_of(option: str, reading: Reading) -> bool:
 
 
 def tell_apart(options: Sequence[str], question: str) -> bool:
-    """Whether every option has a word that the question does not have, or none has: a part of the question beside
+    """Tell whether every option has a word that the question does not have, or none has: a part of the question beside
     something new names no reading, and looks as if the question had chosen it.
 
     >>> question = "Who plays Leo Bloom in The Producers?"
@@ -196,12 +196,12 @@ def write_supported(
 
 
 def words_wanted(case: Case) -> tuple[int, int]:
-    """How many words a long answer has, at least and at most."""
+    """Return how many words a long answer has, at least and at most."""
     return _ONE if len(case.readings) < 2 else _SEVERAL
 
 
 def is_told(sentence: str) -> bool:
-    """Whether a sentence is a whole one about what was asked.
+    """Tell whether a sentence is a whole one about what was asked.
 
     >>> [is_told(text) for text in ("It opened in 1932.", "Cobalt Bridge.", "The paragraph says when it opened.")]
     [True, False, False]
@@ -214,7 +214,7 @@ def is_told(sentence: str) -> bool:
 def left_out(
     readings: Sequence[Reading], sentences: Sequence[Citation]
 ) -> list[Reading]:
-    """The readings whose answers no sentence gives.
+    """Return the readings whose answers no sentence gives.
 
     >>> told = [Citation("Ida Morrow directed the film of 1996.", ())]
     >>> [one.answer for one in left_out([Reading("?", "Ida Morrow"), Reading("?", "Per Lund")], told)]
@@ -226,7 +226,7 @@ def left_out(
 
 
 def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
-    """The sentences of a long answer as they are written. A sentence that cites nothing has no passages."""
+    """Yield the sentences of a long answer as they are written. A sentence that cites nothing has no passages."""
     passages = cited_passages(case)
     texts = []
     for number, passage in enumerate(passages, 1):
@@ -250,7 +250,7 @@ def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
 
 
 def cited_passages(case: Case) -> list[Passage]:
-    """The passages that the readings rest on, the first of every reading before any second one."""
+    """Return the passages that the readings rest on, the first of every reading before any second one."""
     columns = [[span.passage for span in one.evidence] for one in case.readings]
     passages: dict[str, Passage] = {}
     for row in zip_longest(*columns):
@@ -290,7 +290,7 @@ def _plain(text: str, start: int, end: int) -> str:
 
 
 def cite(sentence: str, passages: Sequence[Passage]) -> Citation:
-    """A sentence without its numbers, and the passages that these stand for.
+    """Return a sentence without its numbers, and the passages that these stand for.
 
     >>> cite("It opened in 1932 [1, 7].", [Passage("a", "Bridge", "It opened in 1932.")]).sentence
     'It opened in 1932.'

@@ -291,9 +291,10 @@ class _Beams:
         )
         outputs = []
         for row in rows:
-            own = []
-            for tokens, total, score in zip(*row, strict=True):
-                if score > _FAR / 2:
-                    own.append(Output(_strip(tokens, self.end, self.pad), total))
+            own = [
+                Output(_strip(tokens, self.end, self.pad), total)
+                for tokens, total, score in zip(*row, strict=True)
+                if score > _FAR / 2
+            ]
             outputs.append(own)
         return outputs

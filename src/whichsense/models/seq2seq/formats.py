@@ -277,10 +277,10 @@ def _fused(
     """One input for each passage, or one without a passage."""
     if not passages:
         return [_closed(codec, lead, [])]
-    inputs = []
-    for body in codec.bodies(passages):
-        inputs.append(_closed(codec, lead, body[: form.passage_tokens]))
-    return inputs
+    return [
+        _closed(codec, lead, body[: form.passage_tokens])
+        for body in codec.bodies(passages)
+    ]
 
 
 def _continued(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -11,21 +10,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache
 
-from whichsense.models.seq2seq.fused_layers import (
-    absorbed,
-    absorbs,
-    fused_embedding,
-    fused_encoder,
-    keys_values,
-)
-from whichsense.models.seq2seq.fused_plan import (
-    KernelTrials,
-    Plan,
-    check_float8,
-    has_kernels,
-    is_fusable,
-)
-from whichsense.models.seq2seq.fused_reference import cast_together
 from whichsense.models.seq2seq.ragged import (
     Batch,
     DecoderWeights,
@@ -39,7 +23,6 @@ from whichsense.models.seq2seq.ragged import (
     shift_labels,
 )
 from whichsense.models.seq2seq.transformer import (
-    Bart,
     Read,
     decoder_layer,
     decoder_step,
@@ -68,10 +51,6 @@ class Network(nn.Module):
         self.family = family_of(model)
         self._encoder_layer: Callable[..., Tensor] = encoder_layer
         self._saves_memory = False
-        self._compiled = False
-        self._float8 = False
-        self._has_warned = False
-        self.trials = KernelTrials()
         self.label_smoothing = 0.0
 
     @property
@@ -99,18 +78,8 @@ class Network(nn.Module):
         return dtype
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """Compile one encoder layer for all: they take nearly all the time of training.
-
-        On a GPU, Triton kernels compute BART's layers over passages instead.
-        """
-        self._compiled = True
+        """Compile one encoder layer for all: they take nearly all the time of training."""
         self._encoder_layer = torch.compile(encoder_layer, *arguments, **options)
-
-    def float8_enable(self) -> None:
-        """Train with the encoder's products in float8. Reject other families, and chips without float8."""
-        family = getattr(self, "family", None)
-        check_float8(family and family.encoder_style, self.model.device)
-        self._float8 = True
 
     def gradient_checkpointing_enable(self, **_: Any) -> None:
         """Store only the input of each encoder layer, and recompute the layer in the backward pass."""
@@ -134,66 +103,19 @@ class Network(nn.Module):
         """Encode each passage by itself, all in one call: (tokens, size)."""
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
-            style = self.family.encoder_style
-            size = style.heads * style.width
-            like = torch.empty((0, size), dtype=dtype, device=ids.device)
-            plan = self._plan(like, passages.longest)
-            if plan is not None and isinstance(self.family, Bart):
-                tables = self.family.encoder_embedding(self.model)
-                first = fused_embedding(ids, passages.position, tables, plan, dtype)
-                # Collected here, while the GPU is busy with the embedding.
-                stack = self.family.encoder_layers(self.model)
-                return fused_encoder(
-                    first, stack, passages, plan, saves_memory=self._saves_memory
-                )
-            return self._encode(ids, passages, layers, dtype)
-
-    def _encode(
-        self,
-        ids: Tensor,
-        passages: RaggedRows,
-        layers: LayerWeights | None,
-        dtype: torch.dtype,
-    ) -> Tensor:
-        """The same without fused kernels."""
-        family = self.family
-        style = family.encoder_style
-        x = family.embedded(self.model, "encoder", ids, passages.position, dtype)
-        stack = layers.encoder if layers else family.encoder_layers(self.model)
-        bias = family.encoder_bias(self.model, passages.longest, dtype)
-        for weights in stack:
-            noise = encoder_noise(x, weights, style) if self.training else None
-            inputs = (x, weights, passages, bias, noise, style, self.training)
-            if self._saves_memory and self.training:
-                x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
-            else:
-                x = self._encoder_layer(*inputs)
-        return family.encoded(self.model, x)
-
-    def _plan(self, x: Tensor, longest: int) -> Plan | None:
-        """The plan of a training step in fused kernels; None if the step does not use them.
-
-        `x` is like the input of the layers.
-        """
-        style = self.family.encoder_style
-        if not self.training or not is_fusable(style) or not self._uses_kernels(x):
-            return None
-        plan = Plan.of(style, float8=self._float8)
-        if not x.is_cuda:
-            return plan
-        if not has_kernels(x, style, longest):
-            if self._float8 and not self._has_warned:
-                self._has_warned = True
-                warnings.warn(
-                    "Passages as long as these are not computed in eight bits (train.float8).",
-                    stacklevel=2,
-                )
-            return None
-        inner = self.family.encoder_layers(self.model)[0].feed.up.weight.shape[0]
-        return plan if self.trials.passes(plan, x, inner) else None
-
-    def _uses_kernels(self, x: Tensor) -> bool:
-        return self._float8 or (self._compiled and x.is_cuda)
+            family = self.family
+            style = family.encoder_style
+            x = family.embedded(self.model, "encoder", ids, passages.position, dtype)
+            stack = layers.encoder if layers else family.encoder_layers(self.model)
+            bias = family.encoder_bias(self.model, passages.longest, dtype)
+            for weights in stack:
+                noise = encoder_noise(x, weights, style) if self.training else None
+                inputs = (x, weights, passages, bias, noise, style, self.training)
+                if self._saves_memory and self.training:
+                    x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
+                else:
+                    x = self._encoder_layer(*inputs)
+            return family.encoded(self.model, x)
 
     def logits(
         self,
@@ -223,7 +145,7 @@ class Network(nn.Module):
         stack = self.family.decoder_layers(self.model)
         if self.model.dtype == dtype:
             return stack
-        return cast_together(stack, dtype)
+        return [cast_weights(weights, dtype) for weights in stack]
 
     def _reads(
         self,
@@ -231,17 +153,8 @@ class Network(nn.Module):
         questions: RaggedRows,
         length: int,
         layers: Sequence[DecoderWeights],
-    ) -> Sequence[Tensor | tuple[Tensor, Tensor] | Read]:
-        """How each decoder layer reads the memory: in training in the way that is least work."""
-        style = self.family.decoder_style
-        cross = [weights.cross for weights in layers]
-        if self.training and self._uses_kernels(memory):
-            is_less = absorbs(memory, questions.longest, length, style)
-            if is_less and self.trials.reads_well(memory, style):
-                return absorbed(memory, questions, cross, length, style)
-            # On a GPU in float8 only after its kernels passed their trial.
-            if self._float8 and (self.trials.were_run or not memory.is_cuda):
-                return keys_values(memory, cross, style)
+    ) -> Sequence[Tensor | Read]:
+        """How each decoder layer reads the memory."""
         return [memory] * len(layers)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -503,6 +416,6 @@ def _is_causal(model: Any) -> bool:
     return not getattr(model.config, "is_encoder_decoder", False)
 
 
-def network_of(model: Any) -> Network:
-    """The network over a checkpoint's model, by its kind."""
-    return CausalNetwork(model) if _is_causal(model) else Network(model)
+def network_of(model: Any, kind: type[Network] = Network) -> Network:
+    """Build the network over a checkpoint's model: of this kind, if it has an encoder."""
+    return CausalNetwork(model) if _is_causal(model) else kind(model)

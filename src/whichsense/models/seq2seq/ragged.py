@@ -343,10 +343,9 @@ def linear_of(*modules: nn.Linear) -> Linear:
     if len(modules) == 1:
         return Linear(modules[0].weight, modules[0].bias)
     weights: list[Tensor] = [module.weight for module in modules]
-    biases: list[Tensor] = []
-    for module in modules:
-        if module.bias is not None:
-            biases.append(module.bias)
+    biases: list[Tensor] = [
+        module.bias for module in modules if module.bias is not None
+    ]
     return Linear(torch.cat(weights), torch.cat(biases) if biases else None)
 
 

@@ -148,7 +148,7 @@ def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, 
 def decoder_layer(
     x: Tensor,
     w: DecoderWeights,
-    memory: Tensor | tuple[Tensor, Tensor] | Read,
+    memory: Tensor | Read,
     rows: RaggedRows,
     bias: Tensor | None,
     style: Style,
@@ -156,7 +156,7 @@ def decoder_layer(
 ) -> Tensor:
     """All positions of the targets at once: (count, length, size) → the same shape.
 
-    `memory` is the encoded tokens, or their keys and values in this layer, or another cross-attention.
+    `memory` is the encoded tokens, or another cross-attention.
     """
     count, length, _ = x.shape
     dropout = style.attention_dropout if training else 0.0
@@ -180,10 +180,9 @@ def decoder_layer(
     h = _entry(x, w.cross.norm, style)
     query = apply(w.cross.query, h).view(count, length, style.heads, style.width)
     if isinstance(memory, Tensor):
-        memory = memory_of(memory, w.cross, style)
-    if isinstance(memory, tuple):
+        pair = memory_of(memory, w.cross, style)
         context = cross_attention(
-            query, *memory, rows, scale=style.scale, dropout=dropout
+            query, *pair, rows, scale=style.scale, dropout=dropout
         )
     else:
         context = memory(query)
@@ -279,10 +278,10 @@ class Bart:
         )  # fmt: skip
 
     def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        stack = []
-        for layer in model.model.encoder.layers:
-            stack.append(EncoderWeights(self._attention(layer), self._feed(layer)))
-        return stack
+        return [
+            EncoderWeights(self._attention(layer), self._feed(layer))
+            for layer in model.model.encoder.layers
+        ]
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
         stack = []
@@ -393,10 +392,10 @@ class T5:
         self.output_scale = config.d_model**-0.5 if scaled else 1.0
 
     def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        stack = []
-        for block in model.encoder.block:
-            stack.append(EncoderWeights(self._attention(block), self._feed(block)))
-        return stack
+        return [
+            EncoderWeights(self._attention(block), self._feed(block))
+            for block in model.encoder.block
+        ]
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
         stack = []

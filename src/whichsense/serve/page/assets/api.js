@@ -1,5 +1,5 @@
 // The service: requests, streams that are rejoined, problems.
-import {store} from './dom.js';
+import {BASE, store} from './dom.js';
 
 /** What went wrong, as the service tells it: title, fix, status, kind. */
 export class Problem extends Error {
@@ -9,12 +9,13 @@ export class Problem extends Error {
   }
 }
 
-const OFFLINE = {
-  type: 'urn:whichsense:problem:offline',
-  title: 'The service cannot be reached.',
-  fix: 'Check that whichsense serve is running and that this device is online, then try again.',
-};
-const REJOINS = 3;
+/** The index of what is shown, '' for the first that is served: what is read of it is read there. */
+export const shown = {index: ''};
+export const inIndex = (path) => (shown.index ? `${path}?index=${encodeURIComponent(shown.index)}` : path);
+
+const OFFLINE = {type: 'urn:whichsense:problem:offline', title: 'The service cannot be reached.'};
+// Pauses before a stream that broke off is joined again; an answer goes on for 15 s without anybody who listens.
+const REJOINS = [300, 1000, 2000, 4000];
 
 function headers(more) {
   const key = store.get('key', '');
@@ -24,7 +25,7 @@ function headers(more) {
 async function send(path, {method = 'GET', body, piece, offset, accept = 'application/json', signal, after} = {}) {
   let response;
   try {
-    response = await fetch(path, {
+    response = await fetch(path.startsWith(`${BASE}/v1/`) ? path : BASE + path, {
       method,
       signal,
       headers: headers({
@@ -53,16 +54,26 @@ async function problemOf(response) {
   }
 }
 
-export async function get(path) {
-  return (await send(path)).json();
+export async function get(path, {signal} = {}) {
+  return (await send(path, {signal})).json();
+}
+
+/** What the service says of itself and of its indexes; until it can be reached, nothing. */
+export async function learnInfo() {
+  const nothing = {corpus: '', passages: 0, systems: [], explains: true, traces: true};
+  const known = await get('/v1/info').catch(() => nothing);
+  const {indexes} = await get('/v1/indexes').catch(() => ({indexes: [{...known, name: '', default: true}]}));
+  return {...known, indexes};
 }
 
 export async function post(path, body) {
   return (await send(path, {method: 'POST', body})).json();
 }
 
+/** Delete what a path names; gives what the service says of it, null where it says nothing. */
 export async function remove(path) {
-  return (await send(path, {method: 'DELETE'})).json();
+  const response = await send(path, {method: 'DELETE'});
+  return response.status === 204 ? null : response.json();
 }
 
 /** Send a piece of a file, from an offset on. */
@@ -71,30 +82,43 @@ export async function patch(path, piece, offset) {
 }
 
 /**
- * Post, and call `onStage` for every stage as it ends. Gives the data of the last event.
- * A stream that breaks off is rejoined where the header Location says. Without a body it is a case that is read, or a
- * file that is put.
+ * Post, and call `onStage` for every stage as it ends; gives the data of the last event. Without a body it is a case
+ * that is read, or a file that is put. A stream that breaks off is rejoined where the header Location says; `onBreak` is
+ * told. An answer whose signal is aborted is cancelled at the service, too.
  */
-export async function stream(path, body, onStage, {signal, method = body ? 'POST' : 'GET'} = {}) {
-  const request = {method, body: body && {...body, stream: true}};
-  let response = await send(path, {...request, accept: 'text/event-stream', signal});
+export async function stream(path, body, onStage, {signal, onBreak = () => {}, method = body ? 'POST' : 'GET'} = {}) {
+  const request = {method, body: body && {...body, stream: true}, accept: 'text/event-stream', signal};
+  let response = await send(path, request);
   const place = response.headers.get('Location') || path;
+  const cancel = () => remove(place).catch(() => {});
+  if (body) signal?.addEventListener('abort', cancel);
   let seen = 0;
-  for (let attempt = 0; ; attempt++) {
-    try {
-      for await (const event of events(response)) {
-        if (event.number) seen = event.number;
-        if (event.name === 'stage' || event.name === 'progress') onStage(event.data);
-        if (event.name === 'problem') throw new Problem(event.data);
-        if (event.name === 'done') return event.data;
+  try {
+    for (const pause of [...REJOINS, null]) {
+      try {
+        if (response) {
+          for await (const event of events(response)) {
+            if (event.number) seen = event.number;
+            if (event.name === 'stage' || event.name === 'progress') onStage(event.data);
+            if (event.name === 'problem') throw new Problem(event.data);
+            if (event.name === 'done') return event.data;
+          }
+        }
+      } catch (error) {
+        if (error instanceof Problem || error.name === 'AbortError') throw error;
       }
-    } catch (error) {
-      if (error instanceof Problem || error.name === 'AbortError') throw error;
+      if (pause === null) break;
+      onBreak();
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      response = await send(place, {accept: 'text/event-stream', after: seen, signal}).catch((error) => {
+        if (error.kind === 'offline') return null;
+        throw error;
+      });
     }
-    if (attempt === REJOINS) throw new Problem(OFFLINE);
-    await new Promise((resolve) => setTimeout(resolve, 300 * (attempt + 1)));
-    response = await send(place, {accept: 'text/event-stream', after: seen, signal});
+  } finally {
+    signal?.removeEventListener('abort', cancel);
   }
+  throw new Problem(OFFLINE);
 }
 
 async function* events(response) {

@@ -1,10 +1,9 @@
 // Two systems side by side on one question: what both find, and what only one does.
 import {copy} from './actions.js';
-import {Problem, stream} from './api.js';
-import {EXAMPLES} from './ask.js';
+import {Problem, shown, stream} from './api.js';
 import {announce, button, count, fill, main, make} from './dom.js';
-import {QuestionForm} from './question.js';
-import {perhaps, readingEntry} from './readings.js';
+import {QuestionForm, examplesOf, indexOf} from './question.js';
+import {readingEntry} from './readings.js';
 import {Stages} from './stages.js';
 import {trouble} from './trouble.js';
 
@@ -22,7 +21,7 @@ class CompareView {
   draw() {
     document.title = 'Compare · whichsense';
     this.form = new QuestionForm({
-      example: EXAMPLES[this.info.corpus]?.[0], submit: (question) => this.ask(question),
+      example: examplesOf(indexOf(this.info).corpus)[0], submit: (question) => this.ask(question),
     });
     const names = this.info.systems.map((one) => one.name);
     this.columns = [0, 1].map((place) => new Column(this.info.systems, names[place] ?? names[0], place,
@@ -43,7 +42,7 @@ class CompareView {
   async ask(question) {
     this.setQuestion(question);
     await this.run((column, onStage, signal) =>
-      stream('/v1/ask', {question, system: column.system}, onStage, {signal}));
+      stream('/v1/ask', {question, system: column.system, ...(shown.index && {index: shown.index})}, onStage, {signal}));
     const [left, right] = this.columns;
     if (left.found && right.found) this.go(`/compare/${left.caseId}/${right.caseId}`);
   }
@@ -93,6 +92,10 @@ class CompareView {
       await copy(location.href);
       said.textContent = this.info.traces ? 'The link is copied.' : 'The link is copied. It lasts 15 minutes.';
     }, {class: 'link'}), ' ', said);
+  }
+
+  leave() {
+    this.running?.abort();
   }
 
   pressed(key) {
@@ -159,7 +162,7 @@ class Column {
       const isAlone = other && !readingOf(other.found.readings, key);
       return make('li', {class: isAlone ? 'only' : null},
         isAlone && make('p', {class: 'only-line'}, make('mark', {}, `only ${this.system}`)),
-        readingEntry(question, reading, {before: perhaps(this.found.readings)}));
+        readingEntry(question, reading));
     }
     if (!other) return make('li', {class: 'absent'});
     const answer = readingOf(other.found.readings, key).answer;

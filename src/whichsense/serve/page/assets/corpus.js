@@ -1,14 +1,16 @@
 // What is indexed: search it, read a document passage by passage, change it.
-import {get, post, Problem} from './api.js';
+import {get, learnInfo, post, Problem, shown} from './api.js';
 import {Documents} from './documents.js';
-import {announce, button, count, fill, main, make} from './dom.js';
-import {nameOf, pathOf} from './passage.js';
+import {announce, button, count, fill, main, make, routeLink} from './dom.js';
+import {indexChoice, indexOf} from './question.js';
+import {documentPath, nameOf, pathOf} from './sources.js';
+import {marked} from './text.js';
 import {trouble, troubleLine} from './trouble.js';
 
 const PASSAGES = 20;
 const HALF = 240; // characters of a passage in the list
 
-export function create(info) {
+export function create(info, go) {
   const field = make('input', {id: 'search', type: 'search', autocomplete: 'off', placeholder: 'Search the passages', maxlength: 2000});
   const about = make('p', {class: 'quiet'});
   const found = make('div', {class: 'results'});
@@ -16,14 +18,16 @@ export function create(info) {
 
   /** What the corpus is now. */
   async function learn() {
-    Object.assign(info, await get('/v1/info').catch(() => ({})));
+    Object.assign(info, await learnInfo());
     describe();
   }
 
   function describe() {
-    about.textContent = info.corpus
-      ? `The ${info.corpus} corpus: ${count(info.passages, 'passage')}, searched by ${METHODS[info.method]}.`
-      : 'The service cannot be reached at the moment.';
+    const {corpus, passages = 0, method} = indexOf(info);
+    const again = () => { go(`/corpus?index=${encodeURIComponent(shown.index)}`); draw(); };
+    fill(about, corpus
+      ? ['The ', indexChoice(info, again), ` corpus: ${count(passages, 'passage')}, searched by ${METHODS[method]}.`]
+      : 'The service cannot be reached at the moment.');
   }
 
   /** Results take the place of the documents, until one goes back. */
@@ -37,7 +41,7 @@ export function create(info) {
     if (!field.value.trim()) return;
     fill(found, make('p', {class: 'doing'}, 'Searching …'));
     try {
-      const {hits} = await post('/v1/search', {question: field.value.trim(), k: PASSAGES});
+      const {hits} = await post('/v1/search', {question: field.value.trim(), k: PASSAGES, ...(shown.index && {index: shown.index})});
       announce(`${count(hits.length, 'passage')}`);
       fill(found, button('All documents', () => { showResults(false); field.value = ''; field.focus(); }, {class: 'link'}), hits.length
         ? make('ol', {class: 'entries'}, hits.map(({passage}) => entry(passage)))
@@ -51,23 +55,24 @@ export function create(info) {
   function entry(passage) {
     const text = passage.text.length > HALF ? `${passage.text.slice(0, HALF).replace(/\s+\S*$/, '')} …` : passage.text;
     return make('li', {},
-      make('div', {class: 'head'}, button(nameOf(passage), () => read(passage), {class: 'link'}),
+      make('div', {class: 'head'}, routeLink(documentPath(passage), nameOf(passage)),
         make('span', {class: 'figures'}, passage.id)),
       make('p', {class: 'snippet'}, text));
   }
 
-  /** A document around a passage, as far as it was read. */
-  async function read(passage) {
+  /** A document around a passage, as far as it was read; `answer` is a place {start, end} in the passage. */
+  async function read(id, answer) {
+    showResults(true);
     const list = make('div', {class: 'document'});
     const earlier = button('What comes before', () => extend(true), {class: 'plain'});
     const later = button('What comes after', () => extend(false), {class: 'plain'});
     const known = [];
-    const heading = make('h2', {tabindex: '-1'}, passage.title);
-    fill(found, make('section', {}, button('Back to the search', search, {class: 'link'}), heading, earlier, list, later));
-    heading.focus();
+    const heading = make('h2', {tabindex: '-1'});
+    const places = answer ? [{...answer, kind: 'answer'}] : [];
 
     function draw() {
-      fill(list, known.map((one) => make('p', {class: one.id === passage.id ? 'here' : null, title: one.section || null}, one.text)));
+      fill(list, known.map((one) => make('p', {class: one.id === id ? 'here' : null, title: one.section || null},
+        marked(one.text, one.id === id ? places : []))));
     }
     async function extend(isBefore) {
       const edge = isBefore ? known[0] : known.at(-1);
@@ -81,10 +86,23 @@ export function create(info) {
         list.append(troubleLine(problem));
       }
     }
-    known.push(passage);
-    draw();
-    await extend(true);
-    await extend(false);
+    try {
+      const {passage, before, after} = await get(pathOf(id));
+      heading.textContent = passage.title;
+      document.title = `${passage.title} · whichsense`;
+      known.push(...before, passage, ...after);
+      earlier.hidden = !before.length;
+      later.hidden = !after.length;
+      draw();
+      fill(found, make('section', {},
+        button('All documents', () => { go('/corpus'); showResults(false); field.focus(); }, {class: 'link'}),
+        heading, passage.source !== passage.title && make('p', {class: 'quiet'}, `From ${passage.source}`), earlier, list, later));
+      heading.focus({preventScroll: true});
+      list.querySelector('.here').scrollIntoView({block: 'center'});
+    } catch (problem) {
+      fill(found, trouble(problem, () => read(id, answer)));
+      if (!(problem instanceof Problem)) throw problem;
+    }
   }
 
   function draw() {
@@ -96,9 +114,16 @@ export function create(info) {
       found, documents.element);
     fill(main(), view);
     documents.receive(view);
-    showResults(false);
+    const asked = new URLSearchParams(location.search);
+    if (asked.get('index')) shown.index = asked.get('index');
     describe();
     documents.load();
+    if (asked.get('passage')) {
+      const [start, end] = (asked.get('answer') ?? '').split('-').map(Number);
+      read(asked.get('passage'), end > start ? {start, end} : null);
+      return;
+    }
+    showResults(false);
     field.focus({preventScroll: true});
   }
 

@@ -1,8 +1,7 @@
 // The documents of the corpus: list them, add some by drag and drop or from a list of files, remove one.
-import {get, Problem, remove} from './api.js';
-import {announce, button, count, fill, make} from './dom.js';
+import {get, inIndex, patch, Problem, remove, shown, stream} from './api.js';
+import {announce, button, carefulButton, count, fill, make, routeLink} from './dom.js';
 import {trouble, troubleLine} from './trouble.js';
-import {sendFile} from './upload.js';
 
 const KINDS = '.txt,.text,.md,.markdown,.html,.htm,.pdf,.docx,.jsonl,.ndjson,.csv,.tsv,.parquet';
 
@@ -25,7 +24,7 @@ export class Documents {
   /** What there is, and whether it may be changed. */
   async load() {
     try {
-      const [corpus, {sources, complete}] = await Promise.all([get('/v1/corpus'), get('/v1/corpus/sources')]);
+      const [corpus, {sources, complete}] = await Promise.all([get(inIndex('/v1/corpus')), get(inIndex('/v1/corpus/sources'))]);
       this.corpus = corpus;
       if (!this.adding.childElementCount) fill(this.adding, corpus.writable ? this.zone() : closed(corpus));
       fill(this.list, sources.map((one) => this.row(one)));
@@ -102,13 +101,7 @@ export class Documents {
     const what = documents > 1 ? `${count(documents, 'document')}, ${count(passages, 'passage')}` : count(passages, 'passage');
     const line = make('p', {class: 'quiet'}, title !== source && documents === 1 && `${title} · `, what);
     const whole = passages === 1 ? 'its passage' : `its ${count(passages, 'passage')}`;
-    const ask = button('Remove', () => {
-      fill(act, make('span', {}, `Remove ${source} and ${whole}? `),
-        button('Remove', () => this.remove(source, item, act), {class: 'link', 'aria-label': `Remove ${source} for good`}), ' ', keep);
-      keep.focus();
-    }, {class: 'link', 'aria-label': `Remove ${source}`});
-    const keep = button('Keep', () => { fill(act, ask); ask.focus(); }, {class: 'link', 'aria-label': `Keep ${source}`});
-    const act = make('span', {class: 'act'}, ask);
+    const act = carefulButton('Remove', source, `Remove ${source} and ${whole}?`, (place) => this.remove(source, item, place));
     const item = make('li', {},
       make('div', {class: 'head'}, make('span', {}, source), this.corpus.writable && act), line);
     return item;
@@ -117,7 +110,7 @@ export class Documents {
   async remove(source, item, act) {
     fill(act, make('span', {class: 'quiet', role: 'status'}, 'Removing …'));
     try {
-      await remove(`/v1/corpus/sources/${source.split('/').map(encodeURIComponent).join('/')}`);
+      await remove(inIndex(`/v1/corpus/sources/${source.split('/').map(encodeURIComponent).join('/')}`));
       announce(`${source} is removed.`);
       await this.changed();
       await this.load();
@@ -154,7 +147,7 @@ class UploadRow {
     try {
       const result = await sendFile(this.file, (phase, share) => this.tell(phase, share));
       this.bar.remove();
-      fill(this.said, resultLine(result), result.added > 0 && [' ', make('a', {href: '/', 'data-route': true}, 'Ask about it')]);
+      fill(this.said, resultLine(result), result.added > 0 && [' ', routeLink(shown.index ? `/?index=${encodeURIComponent(shown.index)}` : '/', 'Ask about it')]);
       if (result.left_out) this.said.append(make('span', {class: 'trouble-line'}, ` ${leftOut(result)}`));
       return true;
     } catch (problem) {
@@ -203,4 +196,49 @@ function megabytes(bytes) {
   if (bytes < 1000) return count(bytes, 'byte');
   if (bytes < 1e6) return `${Math.max(1, Math.round(bytes / 1000))} kB`;
   return `${(bytes / 2 ** 20).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+}
+
+// A file on its way into the index: sent in pieces, so that a break costs no more than one of them.
+
+const PIECE = 2 ** 20; // bytes
+const ATTEMPTS = 5;
+
+/**
+ * Send a file and have it indexed. `tell(phase, share)` is called as it goes on; gives what became of it.
+ * The same file, chosen again after a break, goes on where it was: also in another tab, or after a restart.
+ */
+async function sendFile(file, tell) {
+  const key = keyOf(file);
+  const place = inIndex(`/v1/corpus/uploads/${key}`);
+  let {received} = await get(place);
+  tell(received ? 'resumed' : 'sending', received / file.size);
+  for (let failures = 0; received < file.size;) {
+    try {
+      const piece = file.slice(received, received + PIECE);
+      ({received} = await patch(place, piece, received));
+      failures = 0;
+    } catch (problem) {
+      if (!isBreak(problem) || ++failures === ATTEMPTS) throw problem;
+      tell('waiting', received / file.size);
+      await pause(500 * 2 ** failures);
+      ({received} = await get(place).catch(() => ({received})));
+    }
+    tell('sending', received / file.size);
+  }
+  tell('indexing', 0);
+  const path = inIndex(`/v1/corpus/sources/${encodeURIComponent(file.name)}`);
+  const query = `${shown.index ? '&' : '?'}upload=${key}`;
+  return stream(path + query, null, ({done}) => tell('indexing', done ?? 0), {method: 'PUT'});
+}
+
+const isBreak = (problem) => problem instanceof Problem && (problem.kind === 'offline' || problem.kind === 'gap');
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** What an upload is called: the same for the same file, another one as soon as the file was changed. */
+function keyOf({name, size, lastModified}) {
+  let hash = 0n; // FNV-1a, 64 bits
+  for (const unit of new TextEncoder().encode(name)) {
+    hash = ((hash ^ BigInt(unit)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  }
+  return `${hash.toString(16).padStart(16, '0')}-${size}-${lastModified}`;
 }

@@ -1,6 +1,9 @@
 // Elements. Text always becomes a text node: nothing that comes from a corpus is ever markup.
 
-/** An element: `make('p', {class: 'x', onclick: f}, 'text', child, …)`. Empty children are left out. */
+/** What all addresses of the service begin with: '', or where a proxy has it. */
+export const BASE = new URL(import.meta.url).pathname.split('/page/')[0];
+
+/** Make an element: `make('p', {class: 'x', onclick: f}, 'text', child, …)`. Empty children are left out. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -23,7 +26,7 @@ export function append(element, children) {
 
 export const main = () => document.getElementById('main');
 
-/** Put these in an element's place, in one step. */
+/** Replace an element's children in one step. */
 export function fill(element, ...children) {
   element.replaceChildren();
   return append(element, children);
@@ -38,9 +41,44 @@ export function button(label, onclick, properties = {}) {
   return make('button', {type: 'button', onclick, ...properties}, label);
 }
 
-/** "1 reading", "3 readings". */
+/** A link to another view of the page. */
+export function routeLink(path, label, properties = {}) {
+  return make('a', {href: BASE + path, 'data-route': true, ...properties}, label);
+}
+
+/** Make a button that asks before it acts: `name`, then `question` with the button once more and one that keeps. */
+export function carefulButton(name, thing, question, act) {
+  const place = make('span', {class: 'act'});
+  const keep = button('Keep', () => { fill(place, ask); ask.focus(); }, {class: 'link', 'aria-label': `Keep ${thing}`});
+  const ask = button(name, () => {
+    fill(place, make('span', {}, `${question} `),
+      button(name, () => act(place), {class: 'link', 'aria-label': `${name} ${thing} for good`}), ' ', keep);
+    keep.focus();
+  }, {class: 'link', 'aria-label': `${name} ${thing}`});
+  place.append(ask);
+  return place;
+}
+
+/** Say a number with its noun: "1 reading", "3 readings". */
 export function count(number, noun) {
   return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** Say a time as people do: today's hour, or the day. */
+export function when(milliseconds) {
+  const at = new Date(milliseconds);
+  if (at.toDateString() === new Date().toDateString()) {
+    return at.toLocaleTimeString('en-GB', {hour: '2-digit', minute: '2-digit'});
+  }
+  return at.toLocaleDateString('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
+}
+
+/** Open a dialog that is removed when it is closed. */
+export function present(dialog) {
+  document.body.append(dialog);
+  dialog.addEventListener('close', () => dialog.remove());
+  dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.showModal();
 }
 
 let lastId = 0;

@@ -1,8 +1,7 @@
-// Readings: the rewrite, its answer, how sure, the evidence.
-import {count, make} from './dom.js';
-import {nameOf, passageLink} from './passage.js';
-import {toldApart} from './talk.js';
-import {marked, markedRewrite, placesOf, sentenceOf, tellingKeys, unitOffset} from './text.js';
+// Readings: what each is about, its answer, how sure it is, its sources. Options and readings are one list.
+import {announce, append, count, fill, freshId, make} from './dom.js';
+import {cards} from './sources.js';
+import {markedRewrite, tellingKeys} from './text.js';
 
 const ALMOST_CERTAIN = 0.9;
 const LIKELY = 0.5;
@@ -13,20 +12,38 @@ export function sureness(reading, isPossible = false) {
   return reading.confidence >= ALMOST_CERTAIN ? 'almost certain' : 'likely';
 }
 
-/** What stands before an only answer that is not probable. A score below 0 is no probability. */
-export function perhaps(readings) {
-  const [{confidence} = {}, ...others] = readings;
-  return !others.length && confidence >= 0 && confidence < LIKELY ? 'Perhaps: ' : '';
+/** What comes before an answer that is not probable; a score below 0 is no probability. */
+export const perhaps = ({confidence}, isPossible = false) =>
+  isPossible || (confidence >= 0 && confidence < LIKELY) ? 'Perhaps ' : '';
+
+/** What tells a reading from others of the question: its rewrite, else its label, else its source. */
+export function toldApart({question: rewrite, label, source}, question) {
+  if (rewrite !== question) return rewrite;
+  return label || (source && `from “${source}”`);
 }
 
-/** One reading. `number` is its place among the senses; `large` where it is the only answer, after `before`. */
-export function readingEntry(question, reading, {number = 0, large = false, isPossible = false, before = ''} = {}) {
-  const keys = tellingKeys(question, `${reading.question} ${reading.label}`);
-  return make(number ? 'li' : 'div', {class: large ? 'reading large' : 'reading', value: number || null},
-    rewriteLine(question, reading),
-    make(large ? 'h2' : 'h3', {class: 'answer'}, before && make('span', {class: 'quiet'}, before), reading.answer),
-    sureLine(reading, isPossible),
-    reading.evidence.length > 0 && evidence(reading, keys));
+/** What the answer of an ambiguous question depends on: the category of its question back, if there is one. */
+export function dependence(clarification) {
+  const category = clarification?.category ?? 'one';
+  return `This depends on ${['', 'one'].includes(category) ? 'what is meant' : `the ${category}`}.`;
+}
+
+export const leadOf = (clarification) => `${clarification.question.split(':')[0].replace(/[?\s]+$/, '')}?`;
+export const same = (one, other) => one.answer === other.answer && one.question === other.question;
+
+/** An answer with how sure it is: in plain type after “Perhaps” where it is not probable. */
+function answerLine(tag, reading, isPossible) {
+  const before = perhaps(reading, isPossible);
+  return make(tag, {class: before ? 'answer unsure' : 'answer'}, before && make('i', {}, before), reading.answer);
+}
+
+function sureLine(reading, isPossible, tag = 'p') {
+  const percent = Math.round(reading.confidence * 100);
+  const bar = make('span', {class: 'bar', 'aria-hidden': 'true'}, make('span', {}));
+  bar.firstChild.style.inlineSize = `${percent}%`;
+  const words = sureness(reading, isPossible);
+  return make(tag, {class: 'sure', 'data-sure': words, title: `${percent} of 100`}, bar, words,
+    make('span', {class: 'voice'}, `, ${percent} of 100`));
 }
 
 function rewriteLine(question, reading) {
@@ -36,71 +53,123 @@ function rewriteLine(question, reading) {
   return make('p', {class: 'rewrite'}, reading.label ? make('mark', {}, told) : make('span', {class: 'quiet'}, told));
 }
 
-function sureLine(reading, isPossible) {
-  const percent = Math.round(reading.confidence * 100);
-  const bar = make('span', {class: 'bar', 'aria-hidden': 'true'}, make('span', {}));
-  bar.firstChild.style.inlineSize = `${percent}%`;
-  return make('p', {class: 'sure', title: `${percent} of 100`}, bar, sureness(reading, isPossible),
-    make('span', {class: 'voice'}, `, ${percent} of 100`));
+const keysOf = (question, reading) => tellingKeys(question, `${reading.question} ${reading.label}`);
+
+/** One reading with all that is known of it; `large` where it is the only answer. */
+export function readingEntry(question, reading, {large = false, isPossible = false} = {}) {
+  const isUnsure = large && perhaps(reading, isPossible);
+  return make('div', {class: large ? 'reading large' : 'reading'},
+    rewriteLine(question, reading), answerLine('h3', reading, isPossible), sureLine(reading, isPossible),
+    isUnsure && make('p', {class: 'caution'}, 'Nothing here says it for sure: look at the source.'),
+    cards(reading, keysOf(question, reading)));
 }
 
-function evidence(reading, keys) {
-  const [first, ...others] = inFullFirst(reading);
-  const sentence = sentenceOf(first);
-  const answer = {start: sentence.start, end: sentence.end, kind: 'answer'};
-  const {link, panel} = linkOf(first, keys, reading.answer);
-  const places = [...(isTitle(first) ? [] : [answer]), ...placesOf(keys, sentence.text)];
-  return [
-    make('blockquote', {class: 'evidence'}, marked(sentence.text, places)),
-    make('p', {class: 'source'}, link),
-    panel,
-    othersLine(first, others, keys, reading.answer),
-  ];
+/**
+ * Readings as a list: each row has what it is about and its answer, and opens the rest of its reading. Rows are the
+ * options of a question back, and after them what no option has. `chosen(row)` is called where a person opens an option.
+ */
+export class ReadingList {
+  constructor(question, {options = [], readings = [], isPossible = false, chosen = null, hasNumbers = true}) {
+    const offered = options.flatMap((option) => option.readings);
+    const others = readings.filter((one) => !offered.some((other) => same(one, other)));
+    const bare = others.map((reading) => ({id: '', label: '', readings: [reading], options: []}));
+    this.question = question;
+    this.rows = [...options, ...bare].map((option, i) =>
+      new Row(this, option, {number: hasNumbers ? i + 1 : 0, isPossible, chosen}));
+    this.element = make('ol', {class: 'senses'}, this.rows.map((row) => row.element));
+  }
+
+  /** Show these options open, and no others. */
+  open(ids) {
+    for (const row of this.rows) row.open(ids.includes(row.option.id) || row.hasInner(ids), ids);
+  }
+
+  openAll() {
+    for (const row of this.rows) row.open(true);
+  }
+
+  /** Take over what was read again: a reading keeps its place, and gets its new evidence. */
+  renew(readings) {
+    for (const row of this.rows) row.renew(readings);
+  }
 }
 
-/** The evidence, that which has the answer word for word before that which has only a part of it. */
-export function inFullFirst({answer, evidence: spans}) {
-  const isFull = (span) => {
-    const {text} = span.passage;
-    return text.slice(unitOffset(text, span.start), unitOffset(text, span.end)) === answer;
-  };
-  return [...spans.filter(isFull), ...spans.filter((span) => !isFull(span))];
-}
+class Row {
+  constructor(list, option, {number, isPossible, chosen}) {
+    Object.assign(this, {list, option, isPossible});
+    this.readings = option.readings;
+    const id = freshId('reading');
+    this.body = make('div', {class: 'body', id, hidden: true});
+    this.button = make('button', {
+      type: 'button', class: 'option', 'aria-expanded': 'false', 'aria-controls': id,
+      'aria-keyshortcuts': number > 0 && number < 10 ? String(number) : null,
+      onclick: () => this.press(chosen),
+    }, number > 0 && make('kbd', {'aria-hidden': 'true'}, String(number)), this.head());
+    this.element = make('li', {class: 'sense'}, make('h3', {}, this.button), this.body);
+    if (option.options.length > 1) {
+      this.inner = new ReadingList(list.question, {options: option.options, chosen, hasNumbers: false});
+    }
+  }
 
-/** Where else it stands: each passage once. */
-function othersLine(first, others, keys, answer) {
-  const byPassage = new Map(others.map((span) => [span.passage.id, span]));
-  byPassage.delete(first.passage.id);
-  if (!byPassage.size) return null;
-  const links = Array.from(byPassage.values(), (span) => linkOf(span, keys, answer));
-  return make('details', {class: 'also'},
-    make('summary', {}, `Also in ${count(links.length, 'other source')}`),
-    links.map(({link, panel}) => [make('p', {class: 'source'}, link), panel]));
-}
+  /** What it is about, its answer, how sure. */
+  head() {
+    const {question} = this.list;
+    const [first, ...others] = this.readings;
+    const label = this.option.label || (first && toldApart(first, question));
+    const answers = others.length
+      ? make('span', {class: 'answer several'}, this.readings.map((one) => one.answer).join(' · '))
+      : first && answerLine('span', first, this.isPossible);
+    return make('span', {class: 'option-text'},
+      label && make('span', {class: 'label'}, label), answers,
+      !others.length && first && sureLine(first, this.isPossible, 'span'));
+  }
 
-/** A span without words: the answer stands in the title. */
-const isTitle = (span) => span.start === span.end;
+  /** A person opens it, or closes it. */
+  press(chosen) {
+    const isOpening = this.body.hidden;
+    if (isOpening && chosen && this.option.id) {
+      this.list.open([this.option.id]);
+      chosen(this);
+    } else this.open(isOpening);
+    if (isOpening) announce(this.readings.map((one) => one.answer).join(', '));
+  }
 
-function linkOf(span, keys, answer) {
-  const {passage} = span;
-  const name = nameOf(passage);
-  if (isTitle(span)) return passageLink(passage, {keys, label: marked(name, [placeInTitle(passage.title, answer)])});
-  const place = {start: unitOffset(passage.text, span.start), end: unitOffset(passage.text, span.end)};
-  return passageLink(passage, {keys, answer: place, label: name});
-}
+  open(isOpen, ids = []) {
+    this.body.hidden = !isOpen;
+    this.element.classList.toggle('open', isOpen);
+    this.button.setAttribute('aria-expanded', String(isOpen));
+    if (isOpen && !this.body.childElementCount) this.draw();
+    if (isOpen) this.inner?.open(ids);
+  }
 
-/** Where an answer stands in a title; all of it where it has the answer in other words. */
-function placeInTitle(title, answer) {
-  const start = title.toLocaleLowerCase('en').indexOf(answer.toLocaleLowerCase('en'));
-  return start < 0
-    ? {start: 0, end: title.length, kind: 'answer'}
-    : {start, end: start + answer.length, kind: 'answer'};
-}
+  hasInner(ids) {
+    return this.option.options.some((option) => ids.includes(option.id));
+  }
 
-/** Readings as numbered senses. */
-export function senses(question, readings, isPossible = false) {
-  return make('ol', {class: 'senses'},
-    readings.map((reading, i) => readingEntry(question, reading, {number: i + 1, isPossible})));
+  draw() {
+    if (this.inner) {
+      fill(this.body, this.inner.element);
+      return;
+    }
+    const {question} = this.list;
+    const {label} = this.option;
+    fill(this.body, this.readings.map((reading) => append(make('div', {class: 'told'}), [
+      reading.question !== question && make('p', {class: 'rewrite'}, markedRewrite(question, reading.question)),
+      this.readings.length > 1 && answerLine('p', reading, this.isPossible),
+      cards(reading, keysOf(question, {...reading, label: reading.label || label})),
+    ])));
+  }
+
+  renew(readings) {
+    const before = this.readings;
+    this.readings = before.map((one) => readings.find((other) => same(one, other)) ?? one);
+    const isChanged = this.readings.some((one, i) => one !== before[i]);
+    // What a person has opened in it stays as it is.
+    if (isChanged && !this.inner && !this.body.querySelector('[aria-expanded=true]')) {
+      this.body.replaceChildren();
+      if (!this.body.hidden) this.draw();
+    }
+  }
 }
 
 /** What is merely possible, folded under one line. */
@@ -108,5 +177,5 @@ export function possibleFold(question, readings) {
   if (!readings.length) return null;
   return make('details', {class: 'fold'},
     make('summary', {}, `${count(readings.length, 'more reading')} merely possible`),
-    senses(question, readings, true));
+    new ReadingList(question, {readings, isPossible: true, hasNumbers: false}).element);
 }

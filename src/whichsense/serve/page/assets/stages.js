@@ -1,5 +1,5 @@
 // The line of stages: it fills as each ends, with real counts; after a while it says what takes long.
-import {announce, count, make} from './dom.js';
+import {announce, button, count, make} from './dom.js';
 
 // Each part of the line with the stages that belong to it, and what it says when they have ended.
 const PARTS = [
@@ -22,17 +22,20 @@ const NEXT = {
   'verify': 'wording a question back',
   'clarify': 'putting it together',
   'summarize': 'putting it together',
+  'broken': 'the connection broke; joining the answer again',
 };
 const SLOW_SECONDS = 5;
 
 export class Stages {
-  /** `name`: of the system whose stages these are, for those who hear them. */
-  constructor(name = '') {
+  /** `name`: of the system whose stages these are, for those who hear them; `stop()`: what the button to stop does. */
+  constructor(name = '', stop = null) {
     this.name = name && `${name}: `;
     this.parts = PARTS.map((part) => make('li', {class: 'stage'}, part.before));
-    this.doing = make('p', {class: 'doing'});
+    this.doing = make('span', {});
+    this.stopper = stop && button('Stop', stop, {class: 'link stop', 'aria-keyshortcuts': 'Escape'});
     this.element = make('div', {class: 'stages'},
-      make('ol', {'aria-label': name ? `Stages of ${name}` : 'Stages'}, this.parts), this.doing);
+      make('ol', {'aria-label': name ? `Stages of ${name}` : 'Stages'}, this.parts),
+      make('p', {class: 'doing'}, this.doing, ' ', this.stopper));
     this.last = '';
     this.begun = performance.now();
     this.since = this.begun;
@@ -57,6 +60,13 @@ export class Stages {
     this.tell();
   }
 
+  /** The connection broke, and is made anew. */
+  broken() {
+    this.last = 'broken';
+    this.since = performance.now();
+    this.tell();
+  }
+
   /** What goes on, in words; once it is slow, for how long. */
   tell() {
     const doing = NEXT[this.last] ?? 'working';
@@ -73,7 +83,7 @@ export class Stages {
 
   /** All is done: the line is full and says what there is. */
   finish(found) {
-    clearInterval(this.timer);
+    this.stop();
     const counts = {
       passages: found.hits.length,
       answers: found.answers.length,
@@ -84,8 +94,6 @@ export class Stages {
       part.textContent = PARTS[i].after(counts);
       part.classList.add('full');
     });
-    this.element.classList.remove('slow');
-    this.doing.textContent = '';
   }
 
   /** It ends here, with what there is. */
@@ -93,6 +101,7 @@ export class Stages {
     clearInterval(this.timer);
     this.element.classList.remove('slow');
     this.doing.textContent = '';
+    this.stopper?.remove();
   }
 }
 

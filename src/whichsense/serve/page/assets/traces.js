@@ -1,7 +1,6 @@
 // What was asked, how long each stage took, what people said of it.
 import {get, Problem} from './api.js';
-import {button, count, fill, main, make} from './dom.js';
-import {when} from './history.js';
+import {button, count, fill, main, make, routeLink, when} from './dom.js';
 import {trouble, troubleLine} from './trouble.js';
 
 const ROWS = 50;
@@ -48,7 +47,7 @@ export function create(info) {
       if (!details.hidden && !details.childElementCount) await showDetails(one, details);
     }, {class: 'link', 'aria-expanded': 'false', 'aria-label': `Details of: ${one.question}`});
     return make('li', {},
-      make('div', {class: 'head'}, make('a', {href: `/q/${one.id}`, 'data-route': true}, one.question),
+      make('div', {class: 'head'}, routeLink(`/q/${one.id}`, one.question),
         make('span', {class: 'figures'}, `${one.seconds.toFixed(1)} s`)),
       strip(one, longest),
       make('p', {class: 'quiet'}, [

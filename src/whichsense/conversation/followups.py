@@ -1,0 +1,394 @@
+"""Complete what leans on the conversation: "and when was it released?", "and in Finland?", "I'm a student"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from whichsense.conversation.matching import content, plain, tokenize
+from whichsense.conversation.replies import is_question, without_greeting
+from whichsense.conversation.turns import (
+    ANSWER,
+    EXPLANATION,
+    NOTHING,
+    POSSIBLE,
+    QUESTION,
+    Conversation,
+)
+from whichsense.text.reply_words import FILLERS, SIZE_ORDER, TIME_ORDER
+from whichsense.types import Passage, Reading
+
+_PREPOSITIONS = frozenset(
+    "in on at for from during with by of before after since until under as".split()
+)
+_ARTICLES = ("the", "a", "an")
+_POSSESSIVES = ("its", "his", "her", "their")
+# The pronoun by which a question leans on what was said; a name before it is what it stands for.
+_PERSON = re.compile(r"\b(he|she|him|her|his|hers)\b", re.IGNORECASE)
+_THINGS = re.compile(r"\b(they|them|their)\b", re.IGNORECASE)
+_THING = re.compile(
+    r"\b(?:its?\b(?!['’])|(?:this|that)(?: one)?(?=[\s?.!]*$))", re.IGNORECASE
+)
+_PLACE = re.compile(r"(?<!is )(?<!are )(?<!was )(?<!were )\bthere\b", re.IGNORECASE)
+_PRONOUNS = (_PERSON, _THINGS, _THING, _PLACE)
+_NAME = re.compile(
+    r"[A-Z][\w'’-]*(?: (?:(?:of|the|and|de|la|von|van) )*[A-Z0-9][\w'’-]*)*"
+)
+_NUMBER_OF_OPTION = re.compile(r"\d{1,2}[.)]?")
+_FIRST_WORDS = re.compile(r"^\W*\w+")
+_KIND = re.compile(r"(?:\d\S* )?[a-z]")  # what a title's brackets say of a thing
+_LAST_PHRASE = re.compile(
+    r" (in|on|at|for|of|from) (?:the )?([A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d+)$"
+)
+_CONTINUES = re.compile(r"^(?:and|or|but|what about|how about)\b", re.IGNORECASE)
+_OF_MYSELF = re.compile(r"^(?:i|we) (?:am|are|m|re) |^im ")
+_INTERROGATIVE = re.compile(
+    r"(?:(?:how (?:many|much)|which|what) (?P<noun>[\w ]+?)|\w+(?: \w+)?) "
+    r"(?P<verb>can|may|must|do|does|did|is|are|was|were|will)(?P<rest> .*)",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(r"(?:and )?((?:its|their|his|her) [^?.!]+)[?.!]*", re.IGNORECASE)
+_BARE_INTERROGATIVE = re.compile(
+    r"(?:and )?((?:\w+ )?(?:when|where|why|who|how(?: \w+)?))[?]?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a conversation is about: what was meant last, by which words, and what was asked of it."""
+
+    question: str = ""
+    """The last question that is whole in the person's own words."""
+    asked: str = ""
+    """The same as it was completed: without pronouns."""
+    named: str = ""
+    """The words that named what was meant: "the 2019 film", "for contractors"."""
+    readings: tuple[Reading, ...] = ()
+    """What was answered."""
+
+    @property
+    def titles(self) -> frozenset[str]:
+        """Return the titles of the passages that the answers rest on."""
+        return frozenset(filter(None, map(_title, self.readings)))
+
+    @property
+    def passage(self) -> Passage | None:
+        """Return the passage of the first answer; None if it has none."""
+        spans = self.readings[0].evidence if self.readings else ()
+        return spans[0].passage if spans else None
+
+    @property
+    def answer(self) -> str:
+        """Return the only answer if it is a name, else an empty string."""
+        answers = [reading.answer for reading in self.readings]
+        return answers[0] if len(answers) == 1 and answers[0][:1].isupper() else ""
+
+    @property
+    def thing(self) -> str:
+        """Return what "it" stands for: the subject of the passage, what was named, or a phrase of the question."""
+        subject = subject_of(self.passage) if self.passage else ""
+        bare = _bare(self.named)
+        if subject and stems(bare) <= stems(subject):
+            return subject
+        is_case = _opens(self.named, _PREPOSITIONS)  # of what the question is about
+        if bare[:1].isupper() and not is_case:
+            return self.named
+        phrase = self._phrase
+        known = (phrase if is_case else "", subject, self.named)
+        return next(filter(None, (*known, _name_in(self.question), phrase)), "")
+
+    @property
+    def things(self) -> str:
+        """Return what "they" stands for: several things of the question, those that were named, or the answer."""
+        for phrase in (self._phrase, _bare(self.named)):
+            if phrase.endswith("s"):
+                return phrase
+        return self.answer or self.thing
+
+    @property
+    def place(self) -> str:
+        """Return where "there" is, with its preposition."""
+        if self.passage and self.answer == self.passage.title:
+            return f"in {self.answer}"
+        if _opens(self.named, _PREPOSITIONS):
+            return self.named
+        name = max(_NAME.findall(self.named), key=len, default="")
+        return f"in {name}" if name else ""
+
+    @property
+    def _phrase(self) -> str:
+        """The longest phrase of the question that the passage has, too: "access codes"."""
+        if self.passage is None:
+            return ""
+        text = (
+            f" {' '.join(token.text for token in tokenize(plain(self.passage.text)))} "
+        )
+        words = [token.text for token in tokenize(plain(self.question))]
+        kept = {token.text for token in content(tokenize(plain(self.question)))}
+        runs = [run for run in _runs(words) if kept.issuperset(run)]
+        return next((" ".join(run) for run in runs if f" {' '.join(run)} " in text), "")
+
+
+def topic_of(conversation: Conversation) -> Topic:
+    """Return what was meant last. Nothing was, while several readings are shown or a clarification is pending."""
+    question, asked = _whole_question(conversation)
+    named = ""
+    for turn in reversed(conversation.turns):
+        is_answered = turn.shown in (ANSWER, POSSIBLE)
+        if is_answered and named in ("", turn.intent.named):
+            return Topic(question, asked, turn.intent.named, turn.readings)
+        if is_answered or turn.shown not in (NOTHING, EXPLANATION):
+            break
+        named = named or turn.intent.named
+    return Topic(question, asked, named)
+
+
+def _whole_question(conversation: Conversation) -> tuple[str, str]:
+    """The last whole question in the person's words, and as it was completed."""
+    for turn in reversed(conversation.turns):
+        said, asked = turn.said, turn.intent.question
+        if turn.intent.kind != QUESTION:
+            continue
+        if is_question(plain(said)) or asked == said:
+            return without_greeting(said), asked
+        if _OWNED.fullmatch(said) or _BARE_INTERROGATIVE.fullmatch(said):
+            return asked, asked
+    first = conversation.case.question if conversation.case else ""
+    return first, first
+
+
+def resolved(question: str, topic: Topic) -> str:
+    """Return the question with its pronoun replaced by what it stands for; as it is if that is not known.
+
+    >>> resolved("where was she born?", Topic(readings=(Reading("Who wrote it?", "Ann Lee"),)))
+    'where was Ann Lee born?'
+    """
+    names = (topic.answer or topic.thing, topic.things, topic.thing, topic.place)
+    for pattern, name in zip(_PRONOUNS, names, strict=True):
+        pronoun = pattern.search(question)
+        if pronoun and name:
+            return _replaced(question, pronoun, name)
+        if pronoun:
+            break
+    return question
+
+
+def _replaced(question: str, pronoun: re.Match[str], name: str) -> str:
+    before = question[: pronoun.start()]
+    if pronoun[0].lower() not in ("it", "this", "that") and not leans(before):
+        return question  # "When did Apple move its headquarters?"
+    after = question[pronoun.end() :]
+    if pronoun[0].lower() in _POSSESSIVES and after.strip(" ?"):
+        name = f"{name}'" if name.endswith("s") and name.islower() else f"{name}'s"
+    return f"{before}{name}{after}"
+
+
+def leans(question: str) -> bool:
+    """Say whether a question names nothing itself, so that it is about what was meant before.
+
+    >>> leans("how much is the deposit?"), leans("and when was Windows 10 released?")
+    (True, False)
+    """
+    return not names_something(_FIRST_WORDS.sub("", question))
+
+
+def by_topic(question: str, topic: Topic) -> str:
+    """Return a question that names nothing as a question about the topic, and one about "the 2019 film Joker" as one
+    about "Joker"; empty if it names something else, or if the topic has no name."""
+    title = topic.passage.title.partition(" (")[0] if topic.passage else ""
+    if title and topic.thing != title and topic.thing in question:
+        return question.replace(topic.thing, title)
+    named = topic.named or topic.thing
+    return narrowed(question, named, "for") if named and leans(question) else ""
+
+
+def names_something(text: str) -> bool:
+    """Say whether a text has a word with a capital, or a number."""
+    if any(token.number is not None for token in tokenize(plain(text))):
+        return True
+    return any(word[:1].isupper() and word != "I" for word in re.findall(r"\w+", text))
+
+
+def completed(said: str, topic: Topic) -> str:
+    """Return the question that a person means by a few words: the last one, about these.
+
+    >>> topic = Topic("How much does it cost?")
+    >>> completed("and the Plover?", topic), completed("for schools", topic)
+    ('How much does the Plover cost?', 'How much does it cost for schools?')
+    """
+    words = own_words(said)
+    before, now = topic.named.partition(" ")[0].lower(), words.partition(" ")[0].lower()
+    adds = not _CONTINUES.match(said) and before != now
+    if adds and _PREPOSITIONS.issuperset((before, now)):
+        return narrowed(narrowed(topic.asked, topic.named), words)
+    return about(topic, words)
+
+
+def fragment(said: str, topic: Topic) -> str:
+    """Return the question of which a person says a part, "and where?" or "its price?"; empty if it is none.
+
+    >>> topic = Topic("When does it open?", named="the Plover")
+    >>> fragment("and where?", topic), fragment("its price?", topic), fragment("the film", topic)
+    ('where does the Plover open?', "What is the Plover's price?", '')
+    """
+    owned = _OWNED.fullmatch(said)
+    if owned:
+        return resolved(f"What is {owned[1]}?", topic)
+    asked = _BARE_INTERROGATIVE.fullmatch(said)
+    whole = _INTERROGATIVE.match(topic.question)
+    if not asked or not whole:
+        return ""
+    noun = f" {whole['noun']}" if whole["noun"] else ""
+    return resolved(f"{asked[1]} {whole['verb']}{noun}{whole['rest']}", topic)
+
+
+def about(topic: Topic, words: str) -> str:
+    """Return the last question about the thing, the place or the case that words name."""
+    question = topic.question
+    is_phrase = _opens(words, _PREPOSITIONS)
+    for pattern in _PRONOUNS:
+        pronoun = pattern.search(question)
+        if pronoun is None:
+            continue
+        before = question[: pronoun.start()]
+        if pattern is _PLACE or (
+            is_phrase and _opens(words, before.lower().split()[-1:])
+        ):
+            place = words if is_phrase else f"in {words}"
+            before = (
+                before.removesuffix(f"{words.split(maxsplit=1)[0]} ")
+                if is_phrase
+                else before
+            )
+            return f"{before}{place}{question[pronoun.end() :]}"
+        if not is_phrase:
+            return _replaced(question, pronoun, words)
+    return narrowed(topic.asked or question, words)
+
+
+def narrowed(question: str, words: str, link: str = ",") -> str:
+    """Return a question with words at its end; a phrase of the same kind there gives way to them.
+
+    `link` is what comes before words that have no preposition.
+
+    >>> narrowed("Who won?", "in 2008"), narrowed("When did it come out?", "the book")
+    ('Who won in 2008?', 'When did it come out, the book?')
+    >>> narrowed("how heavy is the skerry", "Skerry 48")
+    'how heavy is the skerry 48?'
+    >>> narrowed("When did it open on Broadway?", "in the West End")
+    'When did it open in the West End?'
+    """
+    bare = question.rstrip(" ?")
+    first, _, rest = words.partition(" ")
+    if rest and bare.lower().endswith(f" {first.lower()}"):
+        return f"{bare} {rest}?"
+    if first.lower() not in _PREPOSITIONS:
+        return f"{bare}{link if link == ',' else f' {link}'} {words}?"
+    last = _LAST_PHRASE.search(bare)
+    same = _LAST_PHRASE.search(f" {words}")
+    if last and same and last[2].isdigit() == same[2].isdigit():
+        bare = bare[: last.start()]
+    return f"{bare} {words}?"
+
+
+def is_elliptical(said: str, known: str) -> bool:
+    """Say whether words go on with the last question. `known` is the text of its evidence: what is named there is
+    about it; "the capital of France" is not."""
+    words = own_words(said).split()
+    if len(words) <= 2 or _CONTINUES.match(said) or _opens(words[0], _PREPOSITIONS):
+        return True
+    return bool(stems(said) & stems(known))
+
+
+def own_words(said: str) -> str:
+    """Return a reply without the words before its own, and without its mark.
+
+    >>> own_words("and in Uruguay?"), own_words("What about Estate?"), own_words("I'm an administrator")
+    ('in Uruguay', 'Estate', 'for an administrator')
+    """
+    words = said.rstrip(" ?.!").split()
+    count = len(words)
+    own = " ".join(words[next((n for n in range(count) if _is_own(words[n])), count) :])
+    if _OF_MYSELF.match(plain(said)) and _opens(own, _ARTICLES):
+        return f"for {own}"
+    return own or said
+
+
+def _is_own(word: str) -> bool:
+    """Whether a word begins what a reply says: a preposition, an article, or no filler."""
+    parts = [part.strip(",.:;") for part in plain(word).split()]
+    opens = parts[:1] and (parts[0] in _PREPOSITIONS or parts[0] in _ARTICLES)
+    return bool(opens) or not FILLERS.issuperset(parts)
+
+
+def says_something(said: str) -> bool:
+    """Whether a text has more than words that go around a choice, and is not the bare number of one.
+
+    >>> says_something("ok, thanks!"), says_something("the newer one"), says_something("the film")
+    (False, False, True)
+    >>> says_something("2"), says_something("1998")
+    (False, True)
+    """
+    if _NUMBER_OF_OPTION.fullmatch(said.strip()):
+        return False
+    empty = FILLERS | TIME_ORDER.keys() | SIZE_ORDER.keys()
+    return any(token.text not in empty for token in tokenize(plain(said)))
+
+
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's own words: neither function words nor words around a choice."""
+    tokens = content(tokenize(plain(text)))
+    return frozenset(token.stem for token in tokens if token.text not in FILLERS)
+
+
+def subject_of(passage: Passage) -> str:
+    """Return what a passage is about: as much of its title as its text has, with the kind in the title's brackets.
+
+    >>> subject_of(Passage("1", "Dune (2021 film)", "Denis Villeneuve directed the 2021 film of Dune."))
+    'the 2021 film Dune'
+    >>> subject_of(Passage("2", "Tarnbeck Plover: Data Sheet", "The Plover is an open canoe."))
+    'the Plover'
+    """
+    title, _, bracket = passage.title.partition(" (")
+    text = passage.text.removeprefix(passage.title)
+    head = re.split(r"[:,]", title)[0]
+    for name in (title, *map(" ".join, _runs(head.split()))):
+        if name[:1].isupper() and re.search(rf"\b{re.escape(name)}\b", text):
+            break
+    else:
+        return ""
+    if _KIND.match(bracket):
+        return f"the {bracket.rstrip(')')} {name}"
+    return f"the {name}" if re.search(rf"\b[Tt]he {re.escape(name)}\b", text) else name
+
+
+def _runs(words: Sequence[str]) -> list[Sequence[str]]:
+    """Every run of words, the longest first."""
+    count = len(words)
+    spread = [
+        (start, size)
+        for size in range(count, 0, -1)
+        for start in range(count - size + 1)
+    ]
+    return [words[start : start + size] for start, size in spread]
+
+
+def _title(reading: Reading) -> str:
+    return reading.evidence[0].passage.title if reading.evidence else ""
+
+
+def _name_in(question: str) -> str:
+    """The longest name in a question, after its first word."""
+    return max(_NAME.findall(_FIRST_WORDS.sub("", question)), key=len, default="")
+
+
+def _bare(words: str) -> str:
+    """Words without the preposition and the article before them."""
+    while words and _opens(words, (*_PREPOSITIONS, *_ARTICLES)):
+        words = words.partition(" ")[2]
+    return words
+
+
+def _opens(words: str, known: Sequence[str] | frozenset[str]) -> bool:
+    return words.partition(" ")[0].lower() in known

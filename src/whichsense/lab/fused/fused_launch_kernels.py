@@ -1,0 +1,213 @@
+"""Launch the kernels: grids, strides, and one autograd function for each step."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from whichsense.lab.fused import fused_kernels
+from whichsense.models.seq2seq.ragged import RaggedRows
+
+_LOG2E = math.log2(math.e)
+_FORWARD, _BACKWARD = 2048, 2048  # scores of a row that are computed at a time
+_KEYS, _REGISTERS = (
+    32,
+    168,
+)  # of an attention block; with as many registers three blocks share a multiprocessor
+
+
+class Tile(NamedTuple):
+    """What a program computes at a time: four rows each, columns; how often, so that its sums are few."""
+
+    fours: int
+    columns: int
+    warps: int
+    times: int
+
+    def grid(self, rows: int, columns: int, times: int = 1) -> tuple[int, int]:
+        return -(-rows // (4 * self.fours * times)), -(-columns // self.columns)
+
+    @property
+    def options(self) -> dict[str, int]:
+        return {"FOURS": self.fours, "COLUMNS": self.columns, "num_warps": self.warps}
+
+
+GELU = Tile(16, 64, 4, 4)
+
+
+def _programs(x: Tensor) -> int:
+    """Of the norms: each takes many rows, so that what they add up to the weights' gradients is small."""
+    most = (
+        torch.cuda.get_device_properties(x.device).multi_processor_count * 16
+        if x.is_cuda
+        else 3
+    )
+    return min(x.shape[0], most)
+
+
+def _block(size: int) -> int:
+    return 1 << (size - 1).bit_length()
+
+
+def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped):
+    tokens, size = x.shape
+    y, total = torch.empty_like(x), torch.empty_like(x)
+    mean, spread = (
+        torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2)
+    )
+    fused_kernels.norm_forward_kernel[(_programs(x),)](
+        x, change, weight, bias, y, total, mean, spread, seed, tokens, epsilon,
+        SIZE=size, DROPPED=dropped, BLOCK=_block(size), num_warps=2,
+    )  # fmt: skip
+    return y, total, mean, spread
+
+
+def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
+    tokens, size = dy.shape
+    dtotal = torch.empty_like(dy)
+    dchange = torch.empty_like(dy)
+    programs = _programs(dy)
+    partial = torch.empty((programs, 3, size), dtype=torch.float32, device=dy.device)
+    fused_kernels.norm_backward_kernel[(programs,)](
+        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, dchange, partial, seed,
+        tokens, SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size),
+        num_warps=4,
+    )  # fmt: skip
+    return dtotal, dchange, partial.sum(0)
+
+
+def embedding_forward(
+    ids,
+    position,
+    words,
+    places,
+    weight,
+    bias,
+    seed,
+    *,
+    scale,
+    offset,
+    epsilon,
+    dtype,
+    dropped,
+):
+    tokens, size = len(ids), words.shape[1]
+    y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
+    mean, spread = torch.empty((2, tokens), dtype=torch.float32, device=ids.device)
+    fused_kernels.embedding_forward_kernel[(_programs(y),)](
+        ids, position, words, places, weight, bias, y, total, mean, spread, seed, tokens,
+        scale, offset, epsilon,
+        SIZE=size, DROPPED=dropped, BLOCK=_block(size), num_warps=2,
+    )  # fmt: skip
+    return y, total, mean, spread
+
+
+def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
+    tokens, size = dy.shape
+    dtotal = torch.empty(dy.shape, dtype=torch.float32, device=dy.device)
+    programs = _programs(dy)
+    partial = torch.empty((programs, 2, size), dtype=torch.float32, device=dy.device)
+    fused_kernels.embedding_backward_kernel[(programs,)](
+        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, partial, seed, tokens,
+        SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size), num_warps=4,
+    )  # fmt: skip
+    return dtotal, partial.sum(0)
+
+
+def gelu_forward(u, seed, *, dropped):
+    tokens, size = u.shape
+    made = torch.empty_like(u)
+    fused_kernels.gelu_forward_kernel[GELU.grid(tokens, size)](
+        u, made, seed, tokens, SIZE=size, DROPPED=dropped, **GELU.options
+    )
+    return made
+
+
+def gelu_backward(dh, u, seed, *, dropped):
+    tokens, size = u.shape
+    made = torch.empty_like(u)
+    grid = GELU.grid(tokens, size, GELU.times)
+    partial = torch.empty((grid[0], size), dtype=torch.float32, device=u.device)
+    fused_kernels.gelu_backward_kernel[grid](
+        dh, u, made, partial, seed, tokens, SIZE=size, DROPPED=dropped, TIMES=GELU.times, **GELU.options
+    )  # fmt: skip
+    return made, partial.sum(0)
+
+
+def attention_forward(qkv: Tensor, rows: RaggedRows, seed, *, heads, scale, dropped):
+    tokens, width = qkv.shape[0], qkv.shape[1] // (3 * heads)
+    out = torch.empty((tokens, heads * width), dtype=qkv.dtype, device=qkv.device)
+    levels = torch.empty((heads, tokens), dtype=torch.float32, device=qkv.device)
+    fused_kernels.attention_forward_kernel[_blocks(rows, heads)](
+        qkv, out, levels, rows.starts, seed, rows.longest, scale * _LOG2E,
+        HEADS=heads, WIDTH=width, DROPPED=dropped, KEYS=_KEYS, num_warps=4, num_stages=3,
+    )  # fmt: skip
+    return out, levels
+
+
+def attention_backward(
+    dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped
+):
+    width = qkv.shape[1] // (3 * heads)
+    dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
+    blocks = _blocks(rows, heads)
+    sums = torch.zeros(
+        (rows.rows * blocks[0], 2, heads * width),
+        dtype=torch.float32,
+        device=qkv.device,
+    )
+    common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped}
+    fused_kernels.query_gradient_kernel[blocks](
+        qkv, out, dout, levels, deltas, dqkv, sums, rows.starts, seed, rows.longest, scale * _LOG2E, scale,
+        **common, KEYS=_KEYS, num_warps=4, num_stages=1,
+    )  # fmt: skip
+    fused_kernels.key_gradient_kernel[blocks](
+        qkv, dout, levels, deltas, dqkv, sums, rows.starts, seed, rows.longest, scale * _LOG2E, scale,
+        **common, num_warps=4, num_stages=1, **({"maxnreg": _REGISTERS} if qkv.is_cuda else {}),
+    )  # fmt: skip
+    queries, values = sums.sum(0).unbind(0)
+    return dqkv, torch.cat([queries, torch.zeros_like(queries), values])
+
+
+def _blocks(rows: RaggedRows, heads: int) -> tuple[int, int]:
+    return -(-rows.longest // fused_kernels.QUERIES.value), rows.rows * heads
+
+
+def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
+    questions, rows, span = scores.shape
+    assert weights.stride() == scores.stride()
+    levels, factors, masses = torch.empty(
+        (3, questions, rows), dtype=torch.float32, device=scores.device
+    )
+    fused_kernels.softmax_forward_kernel[(rows, questions)](
+        scores, weights, levels, factors, masses, lengths, seed, scores.stride(0), span, scale * _LOG2E,
+        DROPPED=dropped, BLOCK=_FORWARD, num_warps=4,
+    )  # fmt: skip
+    return levels, factors, masses
+
+
+def copied_product(x, into, other, lifts, masses):
+    questions, heads, length, size = x.shape
+    if x.stride(3) != 1:
+        x = x.contiguous()
+    products = torch.empty_like(masses)
+    fused_kernels.copied_product_kernel[(heads * length, questions)](
+        x, into, other, lifts, masses, products, *x.stride()[:3], into.stride(0),
+        HEADS=heads, SIZE=size, BLOCK=_block(size), num_warps=4,
+    )  # fmt: skip
+    return products
+
+
+def softmax_backward(
+    scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped
+):
+    questions, rows, span = scores.shape
+    fused_kernels.softmax_backward_kernel[(-(-span // _BACKWARD), rows, questions)](
+        scores, dweights, *rows_of_softmax, lengths, seed, scores.stride(0), span, scale * _LOG2E, scale,
+        DROPPED=dropped, BLOCK=_BACKWARD, num_warps=4,
+    )  # fmt: skip

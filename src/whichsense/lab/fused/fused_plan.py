@@ -1,0 +1,288 @@
+"""Whether the fused step runs: the plan for one model and machine, and its trial against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from whichsense.lab.fused import fused_reference
+from whichsense.lab.fused.fused_reference import RowsOfSoftmax
+from whichsense.models.seq2seq.ragged import RaggedRows, Style
+
+# How a fused network computes: its constants, and the products whose result is wider than what they multiply.
+
+_LONGEST = 256  # tokens of a sequence: longer ones are left to PyTorch's attention
+# From PyTorch 2.8 on, a product of bfloat16 can have a float32 result.
+_WIDE_RESULTS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)
+
+
+def kernels(x: Tensor) -> Any:
+    """The module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
+    if not x.is_cuda:
+        return fused_reference
+    from whichsense.lab.fused import fused_launch_kernels
+
+    return fused_launch_kernels
+
+
+def weight_gradient(g: Tensor, x: Tensor) -> Tensor:
+    """gᵀ x in float32."""
+    if g.is_cuda and g.dtype != torch.float32 and _WIDE_RESULTS:
+        return torch.mm(g.t(), x, out_dtype=torch.float32)
+    return (g.t() @ x).float()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The constants of a network: sizes, dropout rates as shares of 2**32."""
+
+    heads: int
+    scale: float
+    epsilon: float
+    dropped: int
+    attention_dropped: int
+    activation_dropped: int
+
+    @classmethod
+    def of(cls, style: Style) -> Plan:
+        return cls(
+            heads=style.heads,
+            scale=style.scale,
+            epsilon=style.epsilon,
+            dropped=round(style.dropout * 2**32),
+            attention_dropped=round(style.attention_dropout * 2**32),
+            activation_dropped=round(style.activation_dropout * 2**32),
+        )
+
+    @property
+    def attention(self) -> dict[str, Any]:
+        return {
+            "heads": self.heads,
+            "scale": self.scale,
+            "dropped": self.attention_dropped,
+        }
+
+
+def is_fusable(style: Style) -> bool:
+    """Whether the layers are BART's, the only kind that is built."""
+    has_layer_norm = not style.norm_first and not style.root_mean_square
+    return has_layer_norm and style.activation == "gelu"
+
+
+def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
+    """Whether the kernels can compute the layers: on a GPU with Triton, which comes with PyTorch for CUDA."""
+    is_power_of_two = style.width & (style.width - 1) == 0
+    is_half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
+    fits = is_power_of_two and style.width >= 16 and longest <= _LONGEST
+    return is_half and fits and find_spec("triton") is not None
+
+
+# A trial of the kernels on the machine where they run: compilers err, and a wrong gradient raises no
+# error.
+#
+# The first training step on a GPU computes a small example by the kernels and by PyTorch.
+
+_NEAR = 0.02  # of the norm: bfloat16's own rounding is a tenth of it
+_LENGTHS = (70, 3, 140)
+
+
+def failures(
+    size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
+) -> list[str]:
+    """The kernels whose results differ from PyTorch's, with the relative error."""
+    from whichsense.lab.fused import fused_launch_kernels
+
+    trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
+    trial.embedding(size)
+    trial.norms(size)
+    trial.gelu(inner)
+    trial.attention(size)
+    return trial.wrong
+
+
+def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
+    """The same for the kernels of absorbed attention."""
+    from whichsense.lab.fused import fused_launch_kernels
+
+    trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
+    trial.softmax()
+    return trial.wrong
+
+
+class KernelTrials:
+    """Remembers whether the kernels compute on this machine what they should: each plan is tried once."""
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._failures: list[str] = []
+        self.reading_failures: list[str] | None = None
+        """Those of absorbed attention; None before its trial."""
+
+    def passes(self, plan: Plan, x: Tensor, inner: int) -> bool:
+        """Whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
+        if self._plan != plan:
+            self._failures = failures(x.shape[1], inner, plan, x.dtype, x.device)
+            self._plan = plan
+        return not self._failures
+
+    def reads_well(self, memory: Tensor, style: Style) -> bool:
+        """Whether the kernels of absorbed attention pass, for a memory like this."""
+        if self.reading_failures is None:
+            self.reading_failures = []
+            if memory.is_cuda:
+                plan = Plan.of(style)
+                self.reading_failures = reading_failures(
+                    plan, memory.dtype, memory.device
+                )
+        return not self.reading_failures
+
+
+class _Trial:
+    """Compares both implementations on random tensors, without touching the run's own random state."""
+
+    def __init__(
+        self,
+        ways: tuple[Any, Any],
+        plan: Plan,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.ways = ways
+        self.plan = plan
+        self.dtype = dtype
+        self.device = device
+        self.generator = torch.Generator().manual_seed(7)
+        self.seed = torch.tensor([4_294_967_291, 2_654_435_769], device=device)
+        self.wrong: list[str] = []
+
+    def drawn(self, columns: int) -> Tensor:
+        return torch.randn(sum(_LENGTHS), columns, generator=self.generator).to(
+            self.device, self.dtype
+        )
+
+    def compare(self, name: str, compute: Callable[[Any], Sequence[Tensor]]) -> None:
+        for one, other in zip(*map(compute, self.ways), strict=True):
+            if not other.numel():
+                continue
+            far = float(
+                (one.float() - other.float()).norm()
+                / other.float().norm().clamp_min(1e-12)
+            )
+            if not far < _NEAR:
+                self.wrong.append(f"{name} ({far:.2g})")
+
+    def norms(self, size: int) -> None:
+        x, change, dy, dy2 = (self.drawn(size) for _ in range(4))
+        weight = self.drawn(size)[0].float()
+        bias = self.drawn(size)[0].float()
+        there: dict[str, Any] = {
+            "epsilon": self.plan.epsilon,
+            "dropped": self.plan.dropped,
+        }
+        self.compare(
+            "norm",
+            lambda way: way.norm_forward(x, change, weight, bias, self.seed, **there),
+        )
+        kept = fused_reference.norm_forward(
+            x, change, weight, bias, self.seed, **there
+        )[1:4]
+        for more in (None, dy2):
+            self.compare(
+                "norm's gradient",
+                lambda way, more=more: way.norm_backward(
+                    dy, more, *kept, weight, self.seed, dropped=self.plan.dropped
+                ),  # type: ignore[misc]
+            )
+
+    def embedding(self, size: int) -> None:
+        words, places, dy, dy2 = (self.drawn(size).float() for _ in range(4))
+        weight = self.drawn(size)[0].float()
+        bias = self.drawn(size)[0].float()
+        ids = torch.arange(len(words), device=self.device) * 7 % len(words)
+        there: dict[str, Any] = {
+            "scale": 2.0,
+            "offset": 2,
+            "epsilon": self.plan.epsilon,
+            "dtype": self.dtype,
+            "dropped": self.plan.dropped,
+        }
+        rest = (ids, ids % 150, words, places, weight, bias, self.seed)
+        self.compare("embedding", lambda way: way.embedding_forward(*rest, **there))
+        kept = fused_reference.embedding_forward(*rest, **there)[1:4]
+        dy = dy.to(self.dtype)
+        dy2 = dy2.to(self.dtype)
+        self.compare(
+            "embedding's gradient",
+            lambda way: way.embedding_backward(
+                dy, dy2, *kept, weight, self.seed, dropped=self.plan.dropped
+            ),
+        )
+
+    def gelu(self, inner: int) -> None:
+        u = self.drawn(inner)
+        dh = self.drawn(inner)
+        dropped = self.plan.activation_dropped
+        self.compare(
+            "GELU", lambda way: [way.gelu_forward(u, self.seed, dropped=dropped)]
+        )
+        self.compare(
+            "GELU's gradient",
+            lambda way: way.gelu_backward(dh, u, self.seed, dropped=dropped),
+        )
+
+    def attention(self, size: int) -> None:
+        rows = RaggedRows.of(_LENGTHS)
+        rows = rows._replace(
+            starts=rows.starts.to(self.device), place=rows.place.to(self.device)
+        )
+        qkv = self.drawn(3 * size)
+        dout = self.drawn(size)
+
+        def both(way: Any) -> list[Tensor]:
+            seen, levels = way.attention_forward(
+                qkv, rows, self.seed, **self.plan.attention
+            )
+            gradient, sums = way.attention_backward(
+                dout, qkv, seen, levels, rows, self.seed, **self.plan.attention
+            )
+            return [seen, gradient, sums]
+
+        self.compare("attention", both)
+
+    def softmax(self) -> None:
+        lengths = torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device)
+        shape = (len(_LENGTHS), 5, 192)
+        scores, dweights = (
+            torch.randn(shape, generator=self.generator).to(self.device, self.dtype) * 4
+            for _ in range(2)
+        )
+        given = (
+            dweights.transpose(0, 1).contiguous().transpose(0, 1)[:, :, None]
+        )  # rows that lie otherwise
+        options = {"scale": self.plan.scale, "dropped": self.plan.attention_dropped}
+
+        def both(way: Any) -> list[Tensor]:
+            table = torch.stack(
+                [torch.full_like(scores, float("nan")), scores]
+            )  # every place is to be written
+            levels, factors, masses = way.softmax_forward(
+                table[1], table[0], lengths, self.seed, **options
+            )
+            rows = RowsOfSoftmax(levels, factors, levels, masses)
+            way.softmax_backward(
+                table[1], dweights, rows, lengths, self.seed, **options
+            )
+            copied = torch.full(
+                scores.shape, float("nan"), dtype=self.dtype, device=self.device
+            )
+            products = way.copied_product(
+                given, copied, dweights[:, :, None], levels, masses
+            )
+            return [*table, levels, factors, masses, copied, products]
+
+        self.compare("softmax", both)

@@ -1,0 +1,337 @@
+"""What the kernels compute, in plain torch: precision of products, dropout, each step as a reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from whichsense.models.seq2seq.ragged import RaggedRows
+
+# Casts of whole stacks of weights to the working precision.
+
+_Part = TypeVar("_Part")
+
+
+class _Cast(torch.autograd.Function):
+    """Tensors → the same in another precision; gradients come back in their own."""
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.dtypes = [tensor.dtype for tensor in tensors]
+        ctx.set_materialize_grads(False)
+        return tuple(_copy([(tensor, dtype) for tensor in tensors]))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        wanted = [
+            (gradient.contiguous(), dtype)
+            for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)
+            if gradient is not None
+        ]
+        copies = iter(_copy(wanted))
+        results: list[Tensor | None] = [None]  # of dtype
+        results.extend(
+            None if gradient is None else next(copies) for gradient in gradients
+        )
+        return tuple(results)
+
+
+def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
+    """Copies of tensors, each in its own precision, by one call."""
+    tensors = [tensor for tensor, _ in wanted]
+    copies = [
+        torch.empty(tensor.shape, dtype=dtype, device=tensor.device)
+        for tensor, dtype in wanted
+    ]
+    torch._foreach_copy_(copies, tensors)
+    return copies
+
+
+def cast_together(layers: list[_Part], dtype: torch.dtype) -> list[_Part]:
+    """The same named tuples with every tensor in another precision, as one node of the autograd graph.
+
+    A decoder layer over thirty tokens computes little, and the GPU waits for kernel launches: two casts for each of two
+    dozen tensors, forward and backward, would be a third of them.
+    """
+    tensors: list[Tensor] = []
+    for layer in layers:
+        tensors += _tensors(layer)
+    cast = iter(_Cast.apply(dtype, *tensors))  # type: ignore[no-untyped-call]
+    return [_replace(layer, cast) for layer in layers]
+
+
+def _tensors(part: Any) -> Iterator[Tensor]:
+    """The tensors of nested named tuples, in order."""
+    if isinstance(part, Tensor):
+        yield part
+    elif part is not None:
+        for one in part:
+            yield from _tensors(one)
+
+
+def _replace(part: Any, tensors: Iterator[Tensor]) -> Any:
+    """The same named tuple with the next tensors in place of its own."""
+    if isinstance(part, Tensor):
+        return next(tensors)
+    if part is None:
+        return None
+    return type(part)(*(_replace(one, tensors) for one in part))
+
+
+# Dropout by a hash of each value's number: the same on every device, and recomputed in the backward
+# pass.
+
+_WORD = 0xFFFFFFFF
+
+
+def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
+    """Whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
+
+    Two rounds of multiply and shift, decided by two seeds. Recomputing it costs less than storing it.
+    """
+    h = (number * 0x9E3779B1 + seed[0]) & _WORD
+    h = ((h ^ (h >> 16)) * 0x21F0AAAD) & _WORD
+    h = ((h ^ (h >> 15)) * (seed[1] | 1)) & _WORD
+    return h >= dropped
+
+
+def keep_mask(shape: Sequence[int], seed: Tensor, dropped: int) -> Tensor:
+    """A mask of this shape, True where dropout keeps a value. Values are numbered in row-major order."""
+    numbers = torch.arange(math.prod(shape), device=seed.device)
+    return is_kept(numbers, seed, dropped).view(tuple(shape))
+
+
+def thinned(x: Tensor, keep: Tensor, dropped: int) -> Tensor:
+    """What dropout keeps, scaled up by what it drops; zeros elsewhere."""
+    return torch.where(keep, x * (2**32 / (2**32 - dropped)), 0.0)
+
+
+# What the kernels compute, in PyTorch: for CPUs, and as the yardstick of the kernels.
+
+
+def norm_forward(
+    x: Tensor,
+    change: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    seed: Tensor,
+    *,
+    epsilon: float,
+    dropped: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """norm(x + dropout(change)), the sum, its mean and 1/deviation."""
+    added = change.float()
+    if dropped:
+        added = thinned(added, keep_mask(x.shape, seed, dropped), dropped)
+    total = (x.float() + added).to(x.dtype)
+    wide = total.float()
+    mean = wide.mean(1)
+    spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
+    y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
+    return y.to(x.dtype), total, mean, spread
+
+
+def norm_backward(
+    dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
+    dropped: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of the sum and of the change; those of weight, bias and the change's own bias."""
+    g = dy.float() if dy2 is None else dy.float() + dy2.float()
+    unit = (total.float() - mean[:, None]) * spread[:, None]
+    gw = g * weight.float()
+    d = (
+        gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)
+    ) * spread[:, None]
+    dtotal = d.to(dy.dtype)
+    d = dtotal.float()
+    if dropped:
+        d = thinned(d, keep_mask(d.shape, seed, dropped), dropped)
+    sums = torch.stack([(g * unit).sum(0), g.sum(0), d.sum(0)])
+    return dtotal, d.to(dy.dtype), sums
+
+
+def embedding_forward(
+    ids: Tensor, position: Tensor, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, *,
+    scale: float, offset: int, epsilon: float, dtype: torch.dtype, dropped: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """dropout(norm(word + place)), the sum, its mean and 1/deviation."""
+    total = (
+        F.embedding(ids, words).float() * scale
+        + F.embedding(position + offset, places).float()
+    ).to(dtype)
+    wide = total.float()
+    mean = wide.mean(1)
+    spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
+    y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
+    if dropped:
+        y = thinned(y, keep_mask(y.shape, seed, dropped), dropped)
+    return y.to(dtype), total, mean, spread
+
+
+def embedding_backward(
+    dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
+    dropped: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradient of the sum, in float32; those of weight and bias."""
+    g = dy.float() if dy2 is None else dy.float() + dy2.float()
+    if dropped:
+        g = thinned(g, keep_mask(g.shape, seed, dropped), dropped)
+    unit = (total.float() - mean[:, None]) * spread[:, None]
+    gw = g * weight.float()
+    d = (
+        gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)
+    ) * spread[:, None]
+    return d, torch.stack([(g * unit).sum(0), g.sum(0)])
+
+
+def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
+    """dropout(gelu(u))."""
+    h = F.gelu(u.float())
+    if dropped:
+        h = thinned(h, keep_mask(u.shape, seed, dropped), dropped)
+    return h.to(u.dtype)
+
+
+def gelu_backward(
+    dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int
+) -> tuple[Tensor, Tensor]:
+    """The gradient of u, and its sum over the tokens."""
+    wide = u.float()
+    slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(
+        -wide * wide / 2
+    ) / math.sqrt(2 * math.pi)
+    g = dh.float() * slope
+    if dropped:
+        g = thinned(g, keep_mask(u.shape, seed, dropped), dropped)
+    return g.to(u.dtype), g.sum(0)
+
+
+def attention_forward(
+    qkv: Tensor,
+    rows: RaggedRows,
+    seed: Tensor,
+    *,
+    heads: int,
+    scale: float,
+    dropped: int,
+) -> tuple[Tensor, Tensor]:
+    """(tokens, 3 × heads × width) → (tokens, heads × width), and what the way back needs."""
+    q, _, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
+    found = (p if thin is None else thinned(p, thin, dropped)) @ v
+    out = rows.flat(found.transpose(1, 2)).flatten(1).to(qkv.dtype)
+    return out, q.new_empty(0)
+
+
+def attention_backward(
+    dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: RaggedRows, seed: Tensor, *, heads: int, scale: float,
+    dropped: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradient of qkv, and its sum over the tokens (the keys' is zero, by any bias)."""
+    q, k, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
+    g = rows.padded(dout.float().view(len(dout), heads, -1)).transpose(1, 2)
+    dp = g @ v.transpose(-1, -2)
+    shown = p
+    if thin is not None:
+        shown = thinned(p, thin, dropped)
+        dp = thinned(dp, thin, dropped)
+    ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale
+    parts = torch.stack(
+        [ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2
+    )
+    wide = rows.flat(parts.permute(0, 3, 2, 1, 4)).flatten(1)
+    sums = wide.sum(0).view(3, -1)
+    sums[1] = 0
+    return wide.to(qkv.dtype), sums.flatten()
+
+
+def _attended(
+    qkv: Tensor, rows: RaggedRows, seed: Tensor, heads: int, scale: float, dropped: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Queries, keys, values (sequences, heads, longest, width), the softmax, and which of it dropout keeps."""
+    table = rows.padded(qkv.float().view(len(qkv), 3, heads, -1)).permute(2, 0, 3, 1, 4)
+    q, k, v = table.unbind(0)
+    scores = q @ k.transpose(-1, -2) * scale
+    mask = rows.mask()
+    if mask is not None:
+        scores = scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+    p = scores.softmax(-1)
+    if mask is not None:
+        p = p * mask[:, None, :, None]  # rows that are no token have no gradient
+    keep = keep_mask(p.shape, seed, dropped) if dropped else None
+    return q, k, v, p, keep
+
+
+class RowsOfSoftmax(NamedTuple):
+    """What the way back knows of each row."""
+
+    levels: Tensor
+    factors: Tensor
+    deltas: Tensor
+    """How much of the shares' gradients is their mean."""
+    lifts: Tensor
+    """The gradient of the shares' sum."""
+
+
+def softmax_forward(
+    scores: Tensor,
+    weights: Tensor,
+    lengths: Tensor,
+    seed: Tensor,
+    *,
+    scale: float,
+    dropped: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores (questions, rows, span) of `lengths` tokens → `weights`: 1 for the largest, 0 where dropout takes them.
+
+    And of each row: log2 of the softmax's sum, the factor that makes weights shares, and the sum of these.
+    """
+    p = _scaled(scores, lengths, scale)
+    top = p.amax(-1, keepdim=True)
+    p = torch.exp2(p - top)
+    mass = p.sum(-1)
+    factor = 2**32 / (2**32 - dropped) / p.sum(-1)
+    if dropped:
+        p = torch.where(keep_mask(scores.shape, seed, dropped), p, 0.0)
+    weights.copy_(p)
+    return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
+
+
+def copied_product(
+    x: Tensor, into: Tensor, other: Tensor, lifts: Tensor, masses: Tensor
+) -> Tensor:
+    """x (questions, heads, length, size) · other + lifts · masses: (questions, rows); x is copied into its rows."""
+    into.copy_(x.flatten(1, 2))
+    return (x.float() * other.float()).sum(-1).flatten(1) + lifts.view(
+        masses.shape
+    ) * masses
+
+
+def softmax_backward(
+    scores: Tensor,
+    dweights: Tensor,
+    rows: RowsOfSoftmax,
+    lengths: Tensor,
+    seed: Tensor,
+    *,
+    scale: float,
+    dropped: int,
+) -> None:
+    """Scores become their gradients, from those of the weights."""
+    levels, factors, deltas, lifts = (row[..., None] for row in rows)
+    p = torch.exp2(_scaled(scores, lengths, scale) - levels)
+    g = dweights.float() / factors + lifts
+    if dropped:
+        g = thinned(g, keep_mask(scores.shape, seed, dropped), dropped)
+    scores.copy_(p * (g - deltas) * scale)
+
+
+def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
+    there = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.where(
+        there, scores.float() * (scale * math.log2(math.e)), float("-inf")
+    )
