@@ -270,6 +270,20 @@ def test_json_carries_all_of_it(tmp_path: Path) -> None:
     assert load_conversation(tmp_path / "talk.json") == conversation
 
 
+def test_a_conversation_of_the_older_schema_goes_on() -> None:
+    """It was stored before a reply could name what is meant."""
+    conversation = talk("the film")
+    stored = conversation.to_json() | {"schema": 2}
+    for turn in stored["turns"]:
+        del turn["intent"]["named"]
+    read = Conversation.from_json(stored)
+    assert [turn.readings for turn in read.turns] == [
+        turn.readings for turn in conversation.turns
+    ]
+    with pytest.raises(BadInput, match="not a list"):
+        Conversation.from_json(stored | {"turns": 3})
+
+
 def test_it_is_resumed_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     save(talk(), path)

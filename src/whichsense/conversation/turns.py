@@ -27,6 +27,7 @@ from whichsense.types import Case, Clarification, LongAnswer, Reading, is_tentat
 # alive.
 
 _SCHEMA = 3
+_OLDER = 2  # without `Intent.named`; it is still read
 """Of a conversation in JSON; another number is refused."""
 LONGEST_REPLY = 2_000
 """Characters that a person may say at once."""
@@ -178,16 +179,26 @@ class Conversation:
     def from_json(cls, value: Mapping[str, Any]) -> Conversation:
         """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
         schema = value.get("schema") if isinstance(value, Mapping) else None
-        if schema != _SCHEMA:
+        if schema not in (_SCHEMA, _OLDER):
             raise BadInput(
                 f"This is not a conversation of schema {_SCHEMA} (its schema: {schema!r}). "
                 "Use what Conversation.to_json of the same version of whichsense wrote."
             )
         fields = {name: item for name, item in value.items() if name != "schema"}
+        turns = fields.get("turns")
+        if schema == _OLDER and isinstance(turns, list):
+            fields["turns"] = [_with_named(turn) for turn in turns]
         conversation = types.decode(cls, fields)
         if len(conversation.turns) > MOST_TURNS:
             raise BadInput(f"A conversation keeps at most {MOST_TURNS} turns.")
         return conversation
+
+
+def _with_named(turn: Any) -> Any:
+    """Return a turn of the older schema as one of today's, in which nothing was named."""
+    if not isinstance(turn, Mapping) or not isinstance(turn.get("intent"), Mapping):
+        return turn
+    return {**turn, "intent": {"named": "", **turn["intent"]}}
 
 
 def check_reply(text: str) -> str:
