@@ -25,7 +25,7 @@ from whichsense.models.compact import people
 from whichsense.models.compact.people import Panel, judge_fluency
 from whichsense.models.compact.rewrite_support import locate, support
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer import Net, Trust
+from whichsense.models.compact.scorer import IN_SMALL, Net, Trust
 from whichsense.text.words import normalize
 from whichsense.types import FOR_PEOPLE, Candidate
 
@@ -138,7 +138,7 @@ def fit_answers(
     answer = _fit(data.answers[True], known.in_small.answer)
     return replace(
         known,
-        in_small=replace(known.in_small, answer=answer),
+        in_small=replace(IN_SMALL, answer=answer),
         answerable=_fit(data.best, known.answerable),
     )
 

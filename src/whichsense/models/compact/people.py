@@ -35,6 +35,7 @@ from whichsense.models.compact.scorer_features import (
     key,
     together,
 )
+from whichsense.models.compact.value_lists import complete_lists
 from whichsense.text.answers import fullest_form, group_answers, same_answer
 from whichsense.text.words import PHRASE_OPENERS, SMALL_WORDS, words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading, Span
@@ -513,6 +514,8 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     judged.sort(key=lambda candidate: -candidate.score)
     if answerable < standard.answerable_over or judged[0].score < standard.only_over:
         return []
+    if scene.is_small:
+        judged = complete_lists(question, judged)
     wanted = policy.threshold or 1.0
     considered = []
     for rank, one in enumerate(judged):
