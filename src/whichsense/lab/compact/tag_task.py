@@ -46,12 +46,7 @@ from whichsense.models.compact.encoder import LONGEST_QUESTION, CompactModel, Pa
 from whichsense.models.compact.export import TRUST
 from whichsense.models.compact.graphs import tag
 from whichsense.models.compact.labeller import covering
-from whichsense.models.compact.nets import (
-    CompactConfig,
-    QuantizedLinear,
-    TagNet,
-    set_quantization,
-)
+from whichsense.models.compact.nets import QuantizedLinear, TagNet, set_quantization
 from whichsense.models.compact.tagger import TAGGER, read_tags
 from whichsense.text.words import SMALL_WORDS, words
 from whichsense.types import Passage
@@ -392,7 +387,7 @@ def export_tagger(
 ) -> None:
     """Write the graph of a trained network."""
     weights = {name: value.float().numpy() for name, value in state.items()}
-    shape: CompactConfig | Any = config["shape"]
+    shape: Mapping[str, Any] = config["shape"]
     write_atomically(folder / TAGGER, tag(weights, shape, int8=config["int8"]))
 
 

@@ -379,7 +379,9 @@ def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     states = "early"
     for number in range(shape["layers"] - shape["early"]):
         states = graph.layer(states, f"layers.{number}")
-    product = graph.one("MatMul", states, graph.const("tag.weight", graph.joined("tag")))
+    product = graph.one(
+        "MatMul", states, graph.const("tag.weight", graph.joined("tag"))
+    )
     graph.name(graph.one("Add", product, graph.bias("tag")), "tags")
     graph.name(graph.score(states, "answers"), "answers")
     size = ["batch", "length", shape["width"]]
