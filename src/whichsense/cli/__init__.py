@@ -39,6 +39,7 @@ _COMMANDS = {
     "mcp": "Answer as tools of the Model Context Protocol, over stdio.",
     "keys": "Make, list and revoke the API keys of a service.",
     "traces": "List, show, export and delete what a service was asked.",
+    "studio": "Make data: people annotate, and it becomes a dataset.",
     "backup": "Save a service's keys, traces and indexes.",
     "restore": "Put a backup back.",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -62,15 +63,28 @@ class Bundle:
 
 @cache
 def bundle(root: str = "") -> Bundle:
-    """Read the files of the package, for a service whose addresses begin with `root`."""
-    contents = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir())}
+    """Read the files of the page, for a service whose addresses begin with `root`."""
+    return make_bundle(read_folder(FOLDER), root)
+
+
+def read_folder(folder: Path) -> dict[str, bytes]:
+    """Read the files of a folder, by name."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def make_bundle(contents: dict[str, bytes], root: str) -> Bundle:
+    """Compress files of which one is the document; the others' addresses are written into it."""
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(name.encode() + b"\0" + content)
     version = digest.hexdigest()[:12]
     here = f"{root}/page/{version}".encode()
-    page = contents.pop(DOCUMENT).replace(_HERE, here).replace(_ROOT, root.encode())
-    assets = {name: Asset.of(name, content) for name, content in contents.items()}
+    page = contents[DOCUMENT].replace(_HERE, here).replace(_ROOT, root.encode())
+    assets = {
+        name: Asset.of(name, content)
+        for name, content in contents.items()
+        if name != DOCUMENT
+    }
     return Bundle(version, Asset.of(DOCUMENT, page), assets)
 
 
@@ -92,18 +106,34 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 @router.get("/traces")
 async def document(request: Request) -> Response:
     """The page."""
-    document = bundle(request.scope.get("root_path", "")).document
-    return _respond(request, document, _ALWAYS_ASK)
+    return send_document(bundle, request)
 
 
 @router.get("/page/{version}/{name}")
 async def asset(version: str, name: str, request: Request) -> Response:
     """A file of the page. An older version's address gives today's file, and is not kept."""
-    found = bundle().assets.get(name)
+    return send_asset(bundle, version, name, request)
+
+
+# For every page that is served in this way.
+
+
+def send_document(bundle: Callable[[str], Bundle], request: Request) -> Response:
+    """Answer with a bundle's document."""
+    document = bundle(request.scope.get("root_path", "")).document
+    return _respond(request, document, _ALWAYS_ASK)
+
+
+def send_asset(
+    bundle: Callable[[str], Bundle], version: str, name: str, request: Request
+) -> Response:
+    """Answer with a file of a bundle; it is kept for ever where its version is asked for."""
+    current = bundle("")
+    found = current.assets.get(name)
     if found is None:
         raise not_found("file", "Load the page again.")
-    is_current = version == bundle().version
-    return _respond(request, found, _FOR_EVER if is_current else _ALWAYS_ASK)
+    caching = _FOR_EVER if version == current.version else _ALWAYS_ASK
+    return _respond(request, found, caching)
 
 
 def _respond(request: Request, asset: Asset, caching: str) -> Response:

@@ -14,6 +14,7 @@ from whichsense.files import sha256_unpacked
 from whichsense.lab.datasets import readers
 from whichsense.lab.datasets.catalog import (
     Entry,
+    Family,
     Release,
     advise_getting,
     advise_replacing,
@@ -23,7 +24,7 @@ from whichsense.lab.datasets.catalog import (
     matching_releases,
 )
 from whichsense.lab.datasets.records import Question, Record
-from whichsense.lab.datasets.rows import Reader
+from whichsense.lab.datasets.rows import Reader, read_rows
 from whichsense.text.words import words
 
 # Find questions that repeat others: equal, or with nearly the same words.
@@ -105,8 +106,6 @@ def _rarest_words(
 
 _RecordT_co = TypeVar("_RecordT_co", bound=Record, covariant=True)
 
-_NOT_AMBIGNQ = "Is it AmbigNQ's file, light or full?"
-
 # The names that the catalog's `reader` may have.
 READERS: dict[str, Reader] = {
     name.removeprefix("read_"): reader
@@ -139,7 +138,7 @@ class Dataset(Generic[_RecordT_co]):
     @property
     def path(self) -> Path:
         """Its file; raises an error that says how to get it where it is missing."""
-        return locate(self.about, self._folder)
+        return _place(self.about, self._folder) or locate(self.about, self._folder)
 
     def __iter__(self) -> Iterator[_RecordT_co]:
         if self._records is not None:
@@ -169,8 +168,7 @@ class Dataset(Generic[_RecordT_co]):
         yield from _drop_near_duplicates(list(self._read()), others)
 
     def _read(self) -> Iterator[_RecordT_co]:
-        fix = f"Get the file again ({advise_replacing(self.about)})."
-        for record in read_file(self.about, self.path, fix):
+        for record in read_file(self.about, self.path, _fix(self.about)):
             if not isinstance(record, self._kind):
                 actual = type(record).__name__
                 raise BadInput(
@@ -203,7 +201,7 @@ def load(
     data_dir: str | Path | None = None,
     without: Sequence[str] = (),
 ) -> Dataset[Record]:
-    """A dataset by name.
+    """A dataset by name, or a file in the form of AmbigNQ, CAmbigNQ or ASQA by its path.
 
     `kind` is the record type that the caller needs, for the type checker and as a check. `without` names datasets
     whose questions must not occur: questions that equal or nearly equal one of theirs are dropped, for training.
@@ -212,33 +210,51 @@ def load(
     load('asqa/dev')
     """
     for other in without:
-        entry(other)  # raises where there is no such dataset
+        _about(other)  # raises where there is no such dataset
     folder = Path(data_dir) if data_dir else None
-    return Dataset(entry(name), kind, folder, without)
+    return Dataset(_about(name), kind, folder, without)
+
+
+# A field that only one release has → the reader.
+_READER_BY_FIELD = {
+    "clarification_question": "cambignq",
+    "ambiguous_question": "asqa",
+    "used_queries": "ambignq_full",
+}
+_OWN_FILE = Family("file", "A file", "", "", "", "", ())
+_NOT_KNOWN = "Is it in the form of AmbigNQ, CAmbigNQ or ASQA?"
+
+
+def _about(name: str) -> Entry:
+    """The catalog's entry, or of a file what its first record tells: which reader it needs."""
+    path = Path(name)
+    if not path.is_file():
+        return entry(name)
+    first = next(iter(read_rows(path, _NOT_KNOWN)), None)
+    fields = first.value if first is not None else {}
+    found = [reader for field, reader in _READER_BY_FIELD.items() if field in fields]
+    release = Release((path.name,), "own")
+    return Entry(str(path), _OWN_FILE, found[0] if found else "ambignq", (release,))
+
+
+def _place(about: Entry, folder: str | Path | None) -> Path | None:
+    return Path(about.name) if about.family is _OWN_FILE else find(about, folder)
 
 
 def load_questions(
     name: str, data_dir: str | Path | None = None, without: Sequence[str] = ()
 ) -> tuple[list[Question], Path]:
-    """The questions of a dataset, or of a file in AmbigNQ's form, and the path of the file.
+    """The questions of a dataset, or of a file in the form of AmbigNQ, CAmbigNQ or ASQA, and the path of the file.
 
     `without` names datasets or files whose questions must not occur.
     """
-    path = Path(name)
-    if not path.is_file():
-        dataset = load(name, data_dir=data_dir, without=without)
-        return list(dataset), dataset.path
-    questions = list(readers.read_ambignq(path, "", _NOT_AMBIGNQ))
-    others: list[Question] = []
-    for other in without:
-        others.extend(load_questions(other, data_dir)[0])
-    return _drop_near_duplicates(questions, others), path
+    dataset = load(name, data_dir=data_dir, without=without)
+    return list(dataset), dataset.path
 
 
 def locate_questions(name: str, data_dir: str | Path | None = None) -> Path:
     """The path of the file that `load_questions` reads."""
-    path = Path(name)
-    return path if path.is_file() else load(name, data_dir=data_dir).path
+    return load(name, data_dir=data_dir).path
 
 
 def _drop_near_duplicates(
@@ -273,8 +289,8 @@ class CheckReport:
 
 def check(name: str, data_dir: str | Path | None = None) -> CheckReport:
     """Read a dataset to its end and compare it with the catalog. Bad data is reported, not raised."""
-    about = entry(name)
-    path = find(about, data_dir)
+    about = _about(name)
+    path = _place(about, data_dir)
     if path is None:
         advice = advise_getting(about, data_dir)
         return CheckReport(name, None, problem=f"not there. {advice}")
@@ -300,6 +316,8 @@ def check(name: str, data_dir: str | Path | None = None) -> CheckReport:
 
 
 def _fix(about: Entry) -> str:
+    if about.family is _OWN_FILE:
+        return _NOT_KNOWN
     return f"Get the file again ({advise_replacing(about)})."
 
 

@@ -1,0 +1,259 @@
+"""Events: append-only, and the truth. A draft is what they fold to; undo is one of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from whichsense.studio.database import VERSIONED, Database, encode, events, slots
+
+UNVERSIONED = (
+    "take",  # the item was opened
+    "leave",  # and put back
+    "skip",  # put back for good, with a reason
+    "active",  # the annotator was there
+    "search",  # a query with its results
+    "view",  # a page that was read
+    "suggest",  # what a system suggested, and whether it was shown
+    "note",  # a remark for the owner
+    "adjudicate",  # the final annotation
+    "grade",  # how right an annotation is, of an item that qualifies
+)
+ABOUT_PEOPLE = ("invite", "join", "pause", "resume", "revoke", "pass", "fail")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that a person did."""
+
+    id: int
+    item: int
+    """0: it is about the person."""
+    annotator: str
+    version: int
+    """Of the draft, after the event."""
+    kind: str
+    payload: Mapping[str, Any]
+    at: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an annotator has written about an item."""
+
+    version: int = 0
+    value: Mapping[str, Any] = field(default_factory=dict)
+    is_submitted: bool = False
+    before: int | None = None
+    """The version to which undo leads; None: nothing can be undone."""
+
+
+class Stale(Exception):
+    """Somebody saved in between: in another window, or on another machine."""
+
+    def __init__(self, draft: Draft) -> None:
+        super().__init__("stale")
+        self.draft = draft
+
+
+class NotHeld(Exception):
+    """The annotator does not hold the item, or no longer."""
+
+
+def fold(history: Iterable[Event]) -> Draft:
+    """The draft that events lead to.
+
+    >>> def at(version, kind, **payload): return Event(version, 1, "ann", version, kind, payload, 0.0)
+    >>> saved = [at(1, "save", set={"text": "a"}), at(2, "save", set={"text": "b"})]
+    >>> fold([*saved, at(3, "undo", to=1), at(4, "submit")])
+    Draft(version=4, value={'text': 'a'}, is_submitted=True, before=0)
+    """
+    values: dict[int, Mapping[str, Any]] = {0: {}}
+    # What a version shows may be an earlier one's value; before that value came another.
+    shows: dict[int, int] = {0: 0}
+    earlier: dict[int, int] = {}
+    version = 0
+    is_submitted = False
+    for one in history:
+        if one.kind not in VERSIONED:
+            continue
+        shown = shows[version]
+        if one.kind == "save":
+            values[one.version] = {**values[shown], **one.payload["set"]}
+            earlier[one.version] = shown
+            shown = one.version
+        elif one.kind == "undo":
+            shown = shows[one.payload["to"]]
+        else:
+            is_submitted = one.kind == "submit"
+        version = one.version
+        shows[version] = shown
+    shown = shows[version]
+    return Draft(version, values[shown], is_submitted, earlier.get(shown))
+
+
+def read_events(
+    connection: Connection,
+    item: int | None = None,
+    annotator: str | None = None,
+    kinds: Iterable[str] = (),
+) -> list[Event]:
+    """Events in the order in which they happened: of an item, of an annotator, of some kinds."""
+    query = sa.select(events).order_by(events.c.id)
+    if item is not None:
+        query = query.where(events.c.item == item)
+    if annotator is not None:
+        query = query.where(events.c.annotator == annotator)
+    if wanted := tuple(kinds):
+        query = query.where(events.c.kind.in_(wanted))
+    found = []
+    for row in connection.execute(query):
+        fields = dict(row._mapping)
+        fields["payload"] = json.loads(fields["payload"])
+        found.append(Event(**fields))
+    return found
+
+
+def read_draft(connection: Connection, item: int, annotator: str) -> Draft:
+    """What an annotator has written about an item so far."""
+    return fold(read_events(connection, item, annotator, VERSIONED))
+
+
+def record(
+    connection: Connection,
+    kind: str,
+    payload: Mapping[str, Any],
+    *,
+    annotator: str,
+    item: int = 0,
+    at: float | None = None,
+) -> None:
+    """Add an event that changes no draft."""
+    connection.execute(
+        events.insert().values(
+            item=item,
+            annotator=annotator,
+            version=_latest_version(item, annotator),
+            kind=kind,
+            payload=encode(payload),
+            at=time.time() if at is None else at,
+        )
+    )
+
+
+def change_draft(
+    database: Database,
+    kind: str,
+    payload: Mapping[str, Any],
+    *,
+    item: int,
+    annotator: str,
+    version: int,
+) -> Draft:
+    """Add an event that changes a draft of this version, in one statement that also looks who holds the item; with it,
+    what follows for the slot.
+
+    Raises `Stale` where the draft has another version by now, `NotHeld` where the annotator holds no lease. A change
+    that is sent again, because its answer was lost, is there once.
+    """
+    try:
+        with database.writing() as connection:
+            added = _append(
+                connection,
+                kind,
+                payload,
+                item=item,
+                annotator=annotator,
+                version=version,
+            )
+            if added and kind in ("submit", "reopen"):
+                is_done = {"done": kind == "submit"}
+                connection.execute(
+                    slots.update().where(*_own(item, annotator)).values(is_done)
+                )
+    except IntegrityError:  # another connection was first
+        added = False
+    with database.reading() as connection:
+        history = read_events(connection, item, annotator, VERSIONED)
+        held = connection.scalar(sa.select(_holds(item, annotator, kind)))
+    draft = fold(history)
+    if added or _is_repeated(history, kind, payload, version):
+        return draft
+    if not held:
+        raise NotHeld
+    raise Stale(draft)
+
+
+def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add events that happened elsewhere, in their order."""
+    if rows:
+        encoded = [{**row, "payload": encode(row["payload"])} for row in rows]
+        connection.execute(events.insert(), encoded)
+
+
+def _append(
+    connection: Connection,
+    kind: str,
+    payload: Mapping[str, Any],
+    *,
+    item: int,
+    annotator: str,
+    version: int,
+) -> bool:
+    columns: dict[str, sa.ColumnElement[Any]] = {
+        "item": sa.literal(item, sa.Integer),
+        "annotator": sa.literal(annotator, sa.Text),
+        "version": sa.literal(version + 1, sa.Integer),
+        "kind": sa.literal(kind, sa.Text),
+        "payload": sa.literal(encode(payload), sa.Text),
+        "at": sa.literal(time.time(), sa.Float),
+    }
+    is_latest = _latest_version(item, annotator) == sa.literal(version, sa.Integer)
+    row = sa.select(*list(columns.values())).where(
+        is_latest, _holds(item, annotator, kind)
+    )
+    statement = events.insert().from_select(list(columns), row).returning(events.c.id)
+    return connection.execute(statement).first() is not None
+
+
+def _own(item: int, annotator: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return slots.c.item == item, slots.c.annotator == annotator
+
+
+def _holds(item: int, annotator: str, kind: str) -> sa.ColumnElement[bool]:
+    """Whether the annotator has a lease; what was submitted is held until it is adjudicated."""
+    if kind == "reopen":
+        final = sa.select(events.c.id).where(
+            events.c.item == item, events.c.kind == "adjudicate"
+        )
+        held = sa.select(slots.c.id).where(*_own(item, annotator), slots.c.done)
+        return sa.and_(sa.exists(held), sa.not_(sa.exists(final)))
+    held = sa.select(slots.c.id).where(
+        *_own(item, annotator), sa.not_(slots.c.done), slots.c.until > time.time()
+    )
+    return sa.exists(held)
+
+
+def _latest_version(item: int, annotator: str) -> sa.ColumnElement[int]:
+    latest = sa.select(sa.func.max(events.c.version)).where(
+        events.c.item == item, events.c.annotator == annotator
+    )
+    return sa.func.coalesce(latest.scalar_subquery(), 0)
+
+
+def _is_repeated(
+    history: list[Event], kind: str, payload: Mapping[str, Any], version: int
+) -> bool:
+    """Whether the last change is this very one."""
+    if not history:
+        return False
+    last = history[-1]
+    return (last.version, last.kind, last.payload) == (version + 1, kind, payload)

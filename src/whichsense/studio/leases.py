@@ -1,0 +1,178 @@
+"""Leases: who holds which item, taken in one SQL statement, and never longer than minutes."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from whichsense.studio.database import Database, events, free_slot, items, slots
+
+_TRIES = 5  # takes of the same annotator at the same time
+_PRIME = 2_147_483_647
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An item that an annotator holds."""
+
+    item: int
+    until: float
+    """Seconds since 1970."""
+
+
+def take(
+    database: Database,
+    annotator: str,
+    seconds: float,
+    *,
+    order: str = "least annotated",
+    item: int | None = None,
+    part: str = "work",
+) -> Lease | None:
+    """Take the next item of a part, or a given one; None where there is none left. An item that the annotator holds
+    already comes first.
+    """
+    for _ in range(_TRIES):
+        until = time.time() + seconds
+        statement = _take_statement(annotator, until, order=order, item=item, part=part)
+        try:
+            with database.writing() as connection:
+                taken = connection.execute(statement).first()
+                return None if taken is None else Lease(int(taken[0]), until)
+        except IntegrityError:
+            continue  # the annotator's other window took a slot of the same item
+    return None
+
+
+def _take_statement(
+    annotator: str, until: float, *, order: str, item: int | None, part: str
+) -> Any:
+    other = slots.alias()
+    twice = sa.exists().where(
+        other.c.item == slots.c.item,
+        other.c.annotator == annotator,
+        other.c.id != slots.c.id,
+    )
+    is_own = sa.func.coalesce(slots.c.annotator, "") == annotator
+    is_free = sa.or_(slots.c.annotator.is_(None), slots.c.until <= time.time(), is_own)
+    free = (
+        sa.select(slots.c.id)
+        .join(items, items.c.item == slots.c.item)
+        .where(items.c.part == part, sa.not_(slots.c.done), is_free, sa.not_(twice))
+    )
+    if item is not None:
+        free = free.where(slots.c.item == item)
+    else:
+        skipped = sa.exists().where(
+            events.c.item == slots.c.item,
+            events.c.annotator == annotator,
+            events.c.kind == "skip",
+        )
+        free = free.where(sa.not_(skipped))
+    own_first = sa.case((is_own, 0), else_=1)
+    free = free.order_by(
+        own_first, *_order(order, annotator), slots.c.slot, slots.c.item
+    )
+    # What another connection is taking in this moment is passed over, not waited for.
+    free = free.limit(1).with_for_update(of=slots, skip_locked=True)
+    return (
+        slots.update()
+        .where(slots.c.id == free.scalar_subquery())
+        .values(annotator=annotator, until=until)
+        .returning(slots.c.item)
+    )
+
+
+def _order(order: str, annotator: str) -> list[sa.ColumnElement[Any]]:
+    """What comes first. Every item's first slot is filled before any item's second, unless something else decides."""
+    if order == "most uncertain":
+        return [items.c.uncertainty.desc()]
+    if order == "most different":
+        return [items.c.difference.desc()]
+    if order == "random":  # the annotator's own, and always the same
+        step = int.from_bytes(annotator.encode()[:6], "big") * 48_271 % (_PRIME - 1) + 1
+        place = sa.cast(slots.c.item, sa.BigInteger) * step % _PRIME
+        return [place]
+    return []
+
+
+def assign(connection: Connection, annotator: str, item: int, seconds: float) -> None:
+    """Give an annotator an item in a place of their own, if they have none there: what qualifies is for everyone."""
+    own = sa.select(slots.c.id).where(
+        slots.c.item == item, slots.c.annotator == annotator
+    )
+    if connection.scalar(own) is None:
+        row = free_slot(item, secrets.randbelow(_PRIME) + 1)
+        until = time.time() + seconds
+        connection.execute(
+            slots.insert().values({**row, "annotator": annotator, "until": until})
+        )
+
+
+def held(connection: Connection, annotator: str) -> int | None:
+    """The item that an annotator holds, the one taken last."""
+    query = sa.select(slots.c.item).where(
+        slots.c.annotator == annotator,
+        sa.not_(slots.c.done),
+        slots.c.until > time.time(),
+    )
+    return connection.scalar(query.order_by(slots.c.until.desc()).limit(1))
+
+
+def renew(
+    database: Database, annotator: str, item: int, seconds: float
+) -> Lease | None:
+    """Hold an item for longer; None where another has it by now, or it is done."""
+    until = time.time() + seconds
+    statement = (
+        slots.update()
+        .where(*_held(annotator, item))
+        .values(until=until)
+        .returning(slots.c.item)
+    )
+    with database.writing() as connection:
+        renewed = connection.execute(statement).first()
+    return None if renewed is None else Lease(item, until)
+
+
+def release(connection: Connection, annotator: str, item: int) -> bool:
+    """Put an item back; False where the annotator does not hold it. The draft stays in the events."""
+    statement = (
+        slots.update()
+        .where(*_held(annotator, item))
+        .values(annotator=None, until=0.0)
+        .returning(slots.c.item)
+    )
+    return connection.execute(statement).first() is not None
+
+
+def _held(annotator: str, item: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return slots.c.item == item, slots.c.annotator == annotator, sa.not_(slots.c.done)
+
+
+def add_slot(connection: Connection, item: int, most: int) -> None:
+    """Let one annotator more have an item, up to `most`."""
+    last = connection.scalar(
+        sa.select(sa.func.max(slots.c.slot)).where(slots.c.item == item)
+    )
+    if (last or 0) < most:
+        connection.execute(slots.insert().values(free_slot(item, (last or 0) + 1)))
+
+
+def holder_count(connection: Connection) -> dict[str, int]:
+    """How many slots are done, held and free."""
+    now = time.time()
+    is_held = sa.and_(slots.c.annotator.is_not(None), slots.c.until > now)
+    state = sa.case((slots.c.done, "done"), (is_held, "held"), else_="free")
+    query = sa.select(state, sa.func.count()).join(items, items.c.item == slots.c.item)
+    query = query.where(items.c.part == "work").group_by(state)
+    counts = {"done": 0, "held": 0, "free": 0}
+    for name, count in connection.execute(query):
+        counts[name] = count
+    return counts

@@ -1,0 +1,15 @@
+// Tables of figures, which scroll by themselves where the window is narrow.
+import {make} from './dom.js';
+
+/** A table: `columns` are [heading, cell of a row, whether it is a figure]. */
+export function table(caption, columns, rows, foot = null) {
+  const cells = (row, tag) => columns.map(([, cell, isFigure], at) => make(at ? tag : 'th',
+    {class: isFigure ? 'figure' : null, scope: at ? null : 'row'}, cell(row)));
+  return make('div', {class: 'scrolled', tabindex: '0', role: 'group', 'aria-label': caption}, make('table', {},
+    make('caption', {class: 'voice'}, caption),
+    make('thead', {}, make('tr', {}, columns.map(([heading, , isFigure]) => make('th', {scope: 'col', class: isFigure ? 'figure' : null}, heading)))),
+    make('tbody', {}, rows.map((row) => make('tr', {}, cells(row, 'td')))),
+    foot && make('tfoot', {}, make('tr', {}, cells(foot, 'td')))));
+}
+
+export const percent = (share) => `${Math.round(100 * share)}%`;

@@ -1,0 +1,534 @@
+"""The workbench: what a member does with an item, from taking it to submitting it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from whichsense import sample
+from whichsense.errors import BadInput
+from whichsense.index import Index
+from whichsense.studio import leases, qualifying
+from whichsense.studio.agreement import similarity
+from whichsense.studio.checks import Finding, error, mark_edits
+from whichsense.studio.database import VERSIONED, items, slots
+from whichsense.studio.effort import seconds_by_item
+from whichsense.studio.history import (
+    Draft,
+    Event,
+    NotHeld,
+    Stale,
+    change_draft,
+    fold,
+    read_draft,
+    read_events,
+    record,
+)
+from whichsense.studio.leases import Lease
+from whichsense.studio.members import Member, Members
+from whichsense.studio.project import Project
+
+_SNIPPET = 300  # characters of a hit that the record of a search keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item as the database has it."""
+
+    number: int
+    part: str
+    body: Mapping[str, Any]
+    gold: Mapping[str, Any] | None
+    uncertainty: float
+    difference: float
+
+
+class NotComplete(Exception):
+    """What was to be submitted has errors."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__("not complete")
+        self.findings = findings
+
+
+class Studio:
+    """A project with its database, its members and the index that is searched beside the form."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.settings = project.settings
+        self.kind = project.kind
+        self.database = project.database()
+        self.members = Members(project.folder, self.database)
+        self.agreement_cache: tuple[int, dict[str, Any]] = (0, {})
+        self._index: Index | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def index(self) -> Index:
+        """The index, opened when it is first searched."""
+        with self._opening:
+            if self._index is None:
+                self._index = sample.open_index(self.settings.index)
+            return self._index
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+        self.database.close()
+
+    # Items.
+
+    def item(self, number: int) -> Item:
+        """An item by its number. Raises `BadInput` where there is none."""
+        with self.database.reading() as connection:
+            return read_item(connection, number)
+
+    def take(self, member: Member, number: int | None = None) -> dict[str, Any] | None:
+        """Give a member the next item, or a given one; None where there is none."""
+        part, number = self._due(member, number)
+        lease = leases.take(
+            self.database,
+            member.id,
+            self.settings.lease,
+            order=self.settings.order,
+            item=number,
+            part=part,
+        )
+        if lease is None:
+            return None
+        item = self.item(lease.item)
+        with self.database.writing() as connection:
+            record(connection, "take", {}, annotator=member.id, item=item.number)
+            if "suggestion" in item.body:
+                is_shown = self.settings.suggestions == "shown"
+                suggested = {"value": item.body["suggestion"], "shown": is_shown}
+                record(
+                    connection,
+                    "suggest",
+                    suggested,
+                    annotator=member.id,
+                    item=item.number,
+                )
+        return self.view(member, lease.item)
+
+    def _due(self, member: Member, number: int | None) -> tuple[str, int | None]:
+        """What a member is given next: what they hold, what qualifies them, or else work."""
+        rule = self.settings.qualification
+        with self.database.writing() as connection:
+            if number is None:
+                number = leases.held(connection, member.id)
+            due = qualifying.next_item(connection, rule, member)
+            if due is not None and number in (None, due):
+                number = due
+                leases.assign(connection, member.id, due, self.settings.lease)
+            part = "work" if number is None else read_item(connection, number).part
+        is_barred = due is not None and number != due and part == "work"
+        return ("training" if is_barred else part), number
+
+    def view(self, member: Member, number: int) -> dict[str, Any]:
+        """What a member sees of an item: the item, their draft, what they searched and read. Nothing of others."""
+        item = self.item(number)
+        with self.database.reading() as connection:
+            history = read_events(connection, number, member.id)
+            lease = _own_lease(connection, number, member.id)
+            decisions = read_events(connection, number, kinds=("adjudicate",))
+        draft = fold(history)
+        shown = self.kind.shown(item.body, member.id)
+        if self.settings.suggestions == "shown" and "suggestion" in item.body:
+            shown["suggestion"] = item.body["suggestion"]
+        return {
+            "item": number,
+            "part": item.part if item.part in ("training", "test") else "work",
+            "body": shown,
+            "lease": None if lease is None else {"until": lease.until},
+            "searches": [
+                one.payload["query"] for one in history if one.kind == "search"
+            ],
+            "viewed": _viewed(history),
+            "final": _final(decisions),
+            **self._about(item, member, draft),
+        }
+
+    def _about(self, item: Item, member: Member, draft: Draft) -> dict[str, Any]:
+        about = {"draft": asdict(draft), **self.check(item.number, draft.value, member)}
+        if item.part == "training" and draft.is_submitted:
+            about["feedback"] = qualifying.feedback(
+                self.kind,
+                item.body,
+                item.gold,
+                self.kind.unswapped(item.body, member.id, draft.value),
+            )
+        return about
+
+    def check(
+        self, number: int, value: Mapping[str, Any], member: Member
+    ) -> dict[str, Any]:
+        """What is wrong with a value, and how its rewrites differ from the question. The member sees the two answers of
+        a comparison in an order of their own, and so does the check.
+        """
+        body = self.item(number).body
+        seen = {**body, **self.kind.shown(body, member.id)}
+        findings = self.kind.check(seen, value)
+        edits = []
+        if not any(one.rule == "type" for one in findings):
+            for pair in value.get("pairs") or ():
+                edits.append(
+                    [
+                        asdict(one)
+                        for one in mark_edits(
+                            body["question"], pair.get("question") or ""
+                        )
+                    ]
+                )
+        return {"findings": [asdict(one) for one in findings], "edits": edits}
+
+    # Changes of a draft.
+
+    def save(
+        self, member: Member, number: int, version: int, changed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Keep fields of a draft. Raises `Stale`, `NotHeld`, and `NotComplete` for what no form would send."""
+        wrong = self.kind.check_shape(changed)
+        if wrong:
+            raise NotComplete(wrong)
+        return self._change(member, number, version, "save", {"set": dict(changed)})
+
+    def undo(
+        self, member: Member, number: int, version: int, to: int | None = None
+    ) -> dict[str, Any]:
+        """Go back to an earlier version, by default to what was there before the last change; redo is the same."""
+        if to is None:
+            with self.database.reading() as connection:
+                draft = read_draft(connection, number, member.id)
+            if draft.before is None:
+                raise BadInput("There is nothing to undo.")
+            to = draft.before
+        if not 0 <= to <= version:
+            raise BadInput(f"There is no version {to} to go back to.")
+        return self._change(member, number, version, "undo", {"to": to})
+
+    def submit(self, member: Member, number: int, version: int) -> dict[str, Any]:
+        """Submit a draft of this version. Raises `NotComplete` where the form has errors."""
+        with self.database.reading() as connection:
+            history = read_events(connection, number, member.id)
+            lease = _own_lease(connection, number, member.id)
+        draft = fold(history)
+        if not draft.is_submitted:
+            if lease is None:
+                raise NotHeld
+            if draft.version != version:
+                raise Stale(draft)
+            errors = self._errors(member, number, draft, history)
+            if errors:
+                raise NotComplete(errors)
+        submitted = self._change(member, number, version, "submit", {})
+        item = self.item(number)
+        if item.part == "work":
+            self._compare(item)
+        elif not draft.is_submitted:
+            value = self.kind.unswapped(item.body, member.id, draft.value)
+            with self.database.writing() as connection:
+                rule = self.settings.qualification
+                qualifying.grade(connection, self.kind, rule, (member, number), value)
+        return submitted
+
+    def _errors(
+        self, member: Member, number: int, draft: Draft, history: Sequence[Event]
+    ) -> list[Finding]:
+        found = self.check(number, draft.value, member)["findings"]
+        errors = [Finding(**one) for one in found if one["level"] == "error"]
+        if self.settings.require_search and not _viewed(history):
+            errors.append(
+                error("search", "not-read", "Read at least one page before you submit.")
+            )
+        return errors
+
+    def reopen(self, member: Member, number: int, version: int) -> dict[str, Any]:
+        """Take a submitted annotation back, until it is adjudicated. What qualifies is submitted once, and who may
+        adjudicate sees what others wrote as soon as all have.
+        """
+        with self.database.reading() as connection:
+            others = slots.c.item == number, slots.c.annotator != member.id
+            places = connection.scalars(sa.select(slots.c.done).where(*others)).all()
+        has_seen = member.may("adjudicator") and places and all(places)
+        if has_seen or self.item(number).part != "work":
+            raise BadInput("This annotation can no longer be taken back.")
+        reopened = self._change(member, number, version, "reopen", {})
+        leases.renew(self.database, member.id, number, self.settings.lease)
+        return reopened
+
+    def _change(
+        self,
+        member: Member,
+        number: int,
+        version: int,
+        kind: str,
+        payload: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        item = self.item(number)
+        draft = change_draft(
+            self.database,
+            kind,
+            payload,
+            item=number,
+            annotator=member.id,
+            version=version,
+        )
+        return self._about(item, member, draft)
+
+    # Leases.
+
+    def renew(self, member: Member, number: int, is_active: bool) -> Lease:
+        """Hold an item for longer. Raises `NotHeld` where another has it by now."""
+        lease = leases.renew(self.database, member.id, number, self.settings.lease)
+        if lease is None:
+            raise NotHeld
+        if is_active:
+            with self.database.writing() as connection:
+                record(connection, "active", {}, annotator=member.id, item=number)
+        return lease
+
+    def leave(self, member: Member, number: int, skip: str = "") -> None:
+        """Put an item back; with a reason to skip it, it is not given to the member again. The draft is kept."""
+        with self.database.writing() as connection:
+            if not leases.release(connection, member.id, number):
+                raise NotHeld
+            payload = {"reason": skip} if skip else {}
+            kind = "skip" if skip else "leave"
+            record(connection, kind, payload, annotator=member.id, item=number)
+
+    # Search beside the form: everything that was searched and read is kept.
+
+    def search(
+        self, member: Member, number: int, query: str, k: int
+    ) -> list[dict[str, Any]]:
+        """Search the project's index."""
+        hits = []
+        for hit in self.index.search(query, k):
+            passage = hit.passage
+            hits.append(
+                {"id": passage.id, "title": passage.title, "text": passage.text}
+            )
+        results = [
+            {"id": hit["id"], "title": hit["title"], "snippet": hit["text"][:_SNIPPET]}
+            for hit in hits
+        ]
+        self._note(member, number, "search", {"query": query, "results": results})
+        return hits
+
+    def read_page(self, member: Member, number: int, passage_id: str) -> dict[str, Any]:
+        """The document that a passage is from."""
+        passages = self.index.document(passage_id)
+        title = passages[0].title
+        self._note(member, number, "view", {"id": passage_id, "title": title})
+        return {
+            "title": title,
+            "passages": [
+                {"id": one.id, "title": one.title, "text": one.text} for one in passages
+            ],
+        }
+
+    def note(self, member: Member, number: int, text: str) -> None:
+        """Keep a remark for the owner."""
+        self._note(member, number, "note", {"text": text})
+
+    def _note(
+        self, member: Member, number: int, kind: str, payload: Mapping[str, Any]
+    ) -> None:
+        with self.database.writing() as connection:
+            lease = _own_lease(connection, number, member.id)
+            if lease is None or lease.until <= time.time():
+                raise NotHeld
+            record(connection, kind, payload, annotator=member.id, item=number)
+
+    # What follows from a submission.
+
+    def _compare(self, item: Item) -> None:
+        """Work out how much the annotators of an item differ, and ask for one more where that is wanted."""
+        number = item.number
+        with self.database.writing() as connection:
+            values = submitted_values(connection, number)
+            difference = self.difference(item, values)
+            connection.execute(
+                items.update()
+                .where(items.c.item == number)
+                .values(difference=difference)
+            )
+            is_split = len(values) == self.settings.overlap and difference > 0
+            if self.settings.tiebreak and is_split:
+                leases.add_slot(connection, number, self.settings.overlap + 1)
+
+    def difference(self, item: Item, values: Mapping[str, Mapping[str, Any]]) -> float:
+        """One minus the mean similarity between every two annotations; 0 below two."""
+        turned = [
+            self.kind.unswapped(item.body, who, value) for who, value in values.items()
+        ]
+        scores = []
+        for place, one in enumerate(turned):
+            for other in turned[place + 1 :]:
+                scores.append(similarity(self.kind, item.body, one, other))
+        return 1 - sum(scores) / len(scores) if scores else 0.0
+
+    def status(self) -> dict[str, Any]:
+        """How far the project is, and who did what."""
+        with self.database.reading() as connection:
+            counts = leases.holder_count(connection)
+            count = sa.func.count()
+            parts = _counts(
+                connection, sa.select(items.c.part, count).group_by(items.c.part)
+            )
+            of_each = sa.select(slots.c.annotator, count).join(
+                items, items.c.item == slots.c.item
+            )
+            of_each = of_each.where(slots.c.done, items.c.part == "work")
+            done = _counts(connection, of_each.group_by(slots.c.annotator))
+            seconds = seconds_by_item(read_events(connection), self.settings.pause)
+            graded = read_events(connection, kinds=("grade",))
+        people = []
+        for member in self.members.all():
+            own = [
+                time_spent
+                for (_, who), time_spent in seconds.items()
+                if who == member.id
+            ]
+            people.append(
+                {
+                    **asdict(member),
+                    "submitted": done.get(member.id, 0),
+                    "seconds": sum(own),
+                    "scores": _mean_scores(graded, member.id),
+                }
+            )
+        return {
+            "project": self.project.name,
+            "kind": self.kind.name,
+            "items": parts,
+            "annotations": counts,
+            "members": people,
+        }
+
+    def own_work(self, member: Member) -> list[dict[str, Any]]:
+        """Every item that a member has touched, with what became of it."""
+        with self.database.reading() as connection:
+            history = read_events(connection, annotator=member.id)
+            own = sa.select(slots.c.item).where(slots.c.annotator == member.id)
+            held = set(connection.scalars(own))
+            touched = sorted({one.item for one in history if one.item})
+            questions = {
+                number: read_item(connection, number).body["question"]
+                for number in touched
+            }
+        seconds = seconds_by_item(history, self.settings.pause)
+        rows = []
+        for number in touched:
+            events = [one for one in history if one.item == number]
+            draft = fold(events)
+            rows.append(
+                {
+                    "item": number,
+                    "question": questions[number],
+                    "state": _state(events, draft, number in held),
+                    "version": draft.version,
+                    "seconds": seconds[number, member.id],
+                    "at": events[-1].at,
+                }
+            )
+        return sorted(rows, key=lambda row: -row["at"])
+
+
+def _state(history: Sequence[Event], draft: Draft, is_held: bool) -> str:
+    """What became of an item that a member took."""
+    if draft.is_submitted:
+        return "submitted"
+    if is_held:
+        return "held"
+    return "skipped" if any(one.kind == "skip" for one in history) else "left"
+
+
+def read_item(connection: Connection, number: int) -> Item:
+    row = connection.execute(sa.select(items).where(items.c.item == number)).first()
+    if row is None:
+        raise BadInput(f"There is no item {number}.")
+    return _item_of(row)
+
+
+def _item_of(row: Any) -> Item:
+    gold = None if row.gold is None else json.loads(row.gold)
+    body = json.loads(row.body)
+    return Item(row.item, row.part, body, gold, row.uncertainty, row.difference)
+
+
+def submitted_values(
+    connection: Connection, number: int
+) -> dict[str, Mapping[str, Any]]:
+    """What was submitted for an item, by annotator."""
+    return all_submitted(connection, number).get(number, {})
+
+
+def all_submitted(
+    connection: Connection, number: int | None = None
+) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """What was submitted for each item, or one, by annotator in the order of submission."""
+    histories: dict[tuple[int, str], list[Event]] = {}
+    submitted: dict[tuple[int, str], int] = {}
+    for event in read_events(connection, number, kinds=VERSIONED):
+        key = (event.item, event.annotator)
+        histories.setdefault(key, []).append(event)
+        if event.kind == "submit":
+            submitted[key] = event.id
+    values: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for item, who in sorted(submitted, key=lambda key: (key[0], submitted[key])):
+        draft = fold(histories[item, who])
+        if draft.is_submitted:
+            values.setdefault(item, {})[who] = draft.value
+    return values
+
+
+def read_items(connection: Connection, *parts: str) -> list[Item]:
+    """The items of some parts, in their order."""
+    query = sa.select(items).where(items.c.part.in_(parts)).order_by(items.c.item)
+    return [_item_of(row) for row in connection.execute(query)]
+
+
+def _own_lease(connection: Connection, number: int, member_id: str) -> Lease | None:
+    """What a member holds of an item, run out or not; None where it is not theirs, or done."""
+    query = sa.select(slots.c.until).where(
+        slots.c.item == number, slots.c.annotator == member_id, sa.not_(slots.c.done)
+    )
+    until = connection.scalar(query)
+    return None if until is None else Lease(number, until)
+
+
+def _counts(connection: Connection, query: sa.Select[Any]) -> dict[str, int]:
+    """The rows of a query for names and their counts."""
+    return {name: count for name, count in connection.execute(query)}
+
+
+def _final(decisions: Sequence[Event]) -> Any:
+    """What was decided, which annotators see once it is."""
+    return decisions[-1].payload["value"] if decisions else None
+
+
+def _mean_scores(graded: Sequence[Event], member_id: str) -> dict[str, float]:
+    """A member's mean score on what qualifies, by part."""
+    by_part: dict[str, list[float]] = {}
+    for one in graded:
+        if one.annotator == member_id:
+            by_part.setdefault(one.payload["part"], []).append(one.payload["score"])
+    return {part: sum(own) / len(own) for part, own in by_part.items()}
+
+
+def _viewed(history: Sequence[Event]) -> list[dict[str, Any]]:
+    """The pages that were read, each once."""
+    pages = {
+        one.payload["title"]: dict(one.payload) for one in history if one.kind == "view"
+    }
+    return list(pages.values())
