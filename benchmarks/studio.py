@@ -41,7 +41,8 @@ from serve import percentile
 from whichsense.lab.provenance import provenance
 from whichsense.studio import Project, Settings, Studio, create_project, leases
 from whichsense.studio.api import create_app
-from whichsense.studio.history import VERSIONED, change_draft, read_events
+from whichsense.studio.database import VERSIONED
+from whichsense.studio.history import change_draft, read_events
 from whichsense.studio.members import Member
 
 VALUE = {"outcome": "single", "answers": ["Ann Lee"]}
@@ -132,6 +133,11 @@ class Service:
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
         self.start()
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                httpx.get(f"{self.address}/v1/session", timeout=60)
+                break
+            time.sleep(0.05)
 
     def start(self) -> None:
         listening = socket.socket()
@@ -245,10 +251,9 @@ def at_work(
     threads = []
     with contextlib.ExitStack() as stack:
         for member, key in people:
-            headers = {"Authorization": f"Bearer {key}"}
-            own = stack.enter_context(
-                httpx.Client(base_url=address, headers=headers, timeout=60)
-            )
+            own = stack.enter_context(httpx.Client(base_url=address, timeout=60))
+            begun = own.post("/v1/session", json={"invitation": key})
+            own.headers["X-CSRF-Token"] = begun.json()["csrf"]
             annotator = Annotator(member, own, accepted, pause)
             threads.append(threading.Thread(target=annotator.work, args=(is_over,)))
             threads[-1].start()
@@ -341,12 +346,6 @@ def load(
 
     accepted = Accepted()
     service = Service(studio.project.folder)
-    with httpx.Client(base_url=service.address, timeout=60) as waiting:
-        while True:
-            with contextlib.suppress(httpx.HTTPError):
-                waiting.get("/v1/session")
-                break
-            time.sleep(0.05)
     with at_work(service.address, people, accepted, think):
         time.sleep(seconds)
     service.kill()

@@ -53,12 +53,9 @@ def test_from_documents_to_a_reader(tmp_path: Path) -> None:
     keys = re.findall(r"#invitation=(\S+)", run(made, tmp_path))
     assert len(keys) == 3  # the owner's, and two annotators'
     command = [sys.executable, "-m", *serve.split(), "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment
     ) as service:
         assert service.stdout is not None
         address = service.stdout.readline().split()[-1]

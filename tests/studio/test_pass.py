@@ -95,7 +95,7 @@ def test_a_whole_pass(tmp_path: Path) -> None:
     predicted = tmp_path / "predicted.json"
     predicted.write_text(json.dumps(perfect))
     scored = run("score", "ambignq", str(light), str(predicted))
-    assert scored["metrics"]["f1_answer"] == 1.0
+    assert scored["f1_ans"] == scored["f1_edit"] == 1.0
     said = statement.read_text()
     assert "| validation skipped, annotations equal | 15 (75%) |" in said
     assert "| one passed | 5 (25%) |" in said

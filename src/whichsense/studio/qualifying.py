@@ -33,7 +33,7 @@ def next_item(
     query = sa.select(items.c.item, items.c.part).where(
         items.c.part.in_((*BEFORE, *DURING))
     )
-    parts = {number: part for number, part in connection.execute(query)}
+    parts: dict[int, str] = {number: part for number, part in connection.execute(query)}
     if not parts:
         return None
     done = _done(connection, member.id)

@@ -1,19 +1,17 @@
-"""The data statement: who made the data, how, in what time, and how far they agree."""
+"""The data statement: who made the data, how, in what time, and how far they agree.
+
+It goes with every export.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection
-
 from whichsense.studio.adjudication import annotated, finals
-from whichsense.studio.agreement import Annotated, resolved_answers
-from whichsense.studio.checks import answers_of
 from whichsense.studio.history import read_events
-from whichsense.studio.reports import agreement, work_seconds
+from whichsense.studio.reports import agreement, paper_counts, work_seconds
 from whichsense.studio.workbench import Studio, read_items
 
 
@@ -59,54 +57,6 @@ def write_statement(studio: Studio, form: str) -> str:
         lines += ["\n## Counts\n", "| | |", "|---|---|"]
         lines += [f"| {name} | {value} |" for name, value in shares.items()]
     return "\n".join([*lines, "\n## Guidelines\n", settings.guidelines.strip(), ""])
-
-
-def paper_counts(studio: Studio, connection: Connection) -> dict[str, str]:
-    """What AmbigNQ's paper counts: questions by their number of answers, and how often annotations passed."""
-    if studio.kind.measure != "answers":
-        return {}
-    items = annotated(studio, connection)
-    agreed = read_items(connection, "agreed")
-    sizes = [
-        [len(answers_of(one)) for one in item.body["annotations"]] for item in agreed
-    ]
-    sizes += [_sizes(studio, item) for item in items if item.values]
-    # With several accepted annotations the smallest number counts, as in the paper's table.
-    smallest = Counter(min(own) for own in map(_found, sizes) if own)
-    total = sum(smallest.values())
-    counts = {"questions with an answer": f"{total:,}"}
-    for size in (1, 2, 3):
-        counts[f"… with {size}"] = _share(smallest[size], total)
-    counts["… with 4 or more"] = _share(
-        sum(n for size, n in smallest.items() if size > 3), total
-    )
-    if studio.kind.name == "validate":
-        verdicts = Counter(
-            next(iter(item.values.values()))["verdict"] for item in items if item.values
-        )
-        every = sum(verdicts.values()) + len(agreed)
-        counts["validation skipped, annotations equal"] = _share(len(agreed), every)
-        counts["all annotations passed"] = _share(len(agreed) + verdicts["same"], every)
-        counts["one passed"] = _share(verdicts["better"], every)
-        counts["written anew"] = _share(verdicts["new"], every)
-    return counts
-
-
-def _sizes(studio: Studio, item: Annotated) -> list[int]:
-    if studio.kind.name != "validate":
-        return [len(answers_of(value)) for value in item.values.values()]
-    verdict = next(iter(item.values.values()))
-    if verdict["verdict"] == "same":
-        return [len(answers_of(one)) for one in item.body["annotations"]]
-    return [len(resolved_answers(item.body, verdict))]
-
-
-def _found(sizes: list[int]) -> list[int]:
-    return [size for size in sizes if size]
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count:,} ({count / total:.0%})" if total else "0"
 
 
 def _agreement_line(measure: Mapping[str, Any]) -> str:
