@@ -26,7 +26,7 @@ import transformers
 from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
-from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_layers import FusedNetwork
 from whichsense.lab.provenance import provenance
 from whichsense.lab.train.loop import to_device
 from whichsense.models.bases import quietly

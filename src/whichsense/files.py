@@ -259,8 +259,8 @@ def as_json(value: Any, indent: int | None = None) -> bytes:
     )
 
 
-def lock(file: IO[Any], *, wait: bool = False) -> bool:
-    """Lock an open file for this process, or return False where another has it; with `wait`, wait until it is free.
+def lock(file: IO[Any] | int, *, wait: bool = False) -> bool:
+    """Lock an open file, or a folder by its descriptor; False where another process has it, unless `wait` says to wait.
 
     The lock ends when the file is closed, and with the process.
     """

@@ -14,8 +14,7 @@ from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
 from whichsense.lab.fused import fused_plan, fused_reference
-from whichsense.lab.fused.fused_layers import absorbed, absorbs
-from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_layers import FusedNetwork, absorbed, absorbs
 from whichsense.lab.fused.fused_plan import Plan
 from whichsense.lab.fused.fused_reference import cast_together, keep_mask, thinned
 from whichsense.models.seq2seq.ragged import (
@@ -176,7 +175,7 @@ def test_the_network_takes_the_way_that_is_least_work(
         def asked(*_: Any) -> None:
             raise Asked(name)
 
-        monkeypatch.setattr(f"whichsense.lab.fused.fused_network.{name}", asked)
+        monkeypatch.setattr(f"whichsense.lab.fused.fused_layers.{name}", asked)
 
     ask("absorbed")
     network = FusedNetwork(tiny("bart")).train()

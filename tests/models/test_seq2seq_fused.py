@@ -16,8 +16,7 @@ from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
 from whichsense.lab.fused import fused_plan, fused_reference
-from whichsense.lab.fused.fused_layers import fused_embedding, fused_layer
-from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_layers import FusedNetwork, fused_embedding, fused_layer
 from whichsense.lab.fused.fused_plan import Plan
 from whichsense.lab.fused.fused_reference import keep_mask, thinned
 from whichsense.models.seq2seq.ragged import Linear, RaggedRows

@@ -72,11 +72,11 @@ def _showing(case: Case, readings: Sequence[Reading]) -> tuple[Case, bool]:
 def named_by(words: Iterable[str], case: Case) -> tuple[Reading, ...]:
     """Return the reading of a case that the stems of a reply name best: in its label or title, else in its passage."""
     wanted = frozenset(words)
-    ranked = []
+    ranked: list[tuple[int, int, Reading]] = []
     for place, reading in enumerate((*case.readings, *case.possible)):
         is_shown = place < len(case.readings)
         if wanted <= _own_stems(reading):
-            ranked.append((not is_shown, place, reading))
+            ranked.append((int(not is_shown), place, reading))
         elif wanted <= _all_stems(reading):
             ranked.append(
                 (2 + bool(reading.label) + 2 * (not is_shown), place, reading)

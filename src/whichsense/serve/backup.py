@@ -149,13 +149,15 @@ def _part(folder: Path) -> Path:
 def _alone(part: Path) -> Iterator[None]:
     """Keep others from the same work."""
     _make_folder(part)
-    with open(part.with_suffix(".lock"), "wb") as file:
-        if not lock(file):
+    handle = os.open(part, os.O_RDONLY)
+    try:
+        if not lock(handle):
             raise BadInput(f"Another process is writing '{part}'. Wait for its end.")
         for path in part.rglob(".*.tmp"):
             path.unlink()  # of a call that was ended
         yield
-    part.with_suffix(".lock").unlink(missing_ok=True)
+    finally:
+        os.close(handle)
 
 
 def _publish(part: Path, folder: Path) -> None:

@@ -340,7 +340,8 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that a path may answer with, for the OpenAPI description."""
     schema = {"$ref": "#/components/schemas/ProblemModel"}
     described: dict[int | str, dict[str, Any]] = {}
-    for status in (400, 401, 403, 408, 413, 414, 415, 421, 429, 503, *statuses):
+    usual = (400, 401, 403, 404, 408, 413, 414, 415, 421, 429, 503)
+    for status in (*usual, *statuses):
         described[status] = {
             "description": "A problem, with its fix.",
             "content": {MEDIA_TYPE: {"schema": schema}},

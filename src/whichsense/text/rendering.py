@@ -186,7 +186,9 @@ def _folded(count: int) -> Line:
     """How many readings are merely possible."""
     if count == 1:
         return _line("+ 1 more that is merely possible (--all shows it)", indent=2)
-    return _line(f"+ {count} more that are merely possible (--all shows them)", indent=2)
+    return _line(
+        f"+ {count} more that are merely possible (--all shows them)", indent=2
+    )
 
 
 def _unanswered(case: Case) -> Block:

@@ -196,14 +196,22 @@ def _firm_examples(firm: Mapping[str, Any]) -> Iterator[Example]:
     passages = firm_passages(firm)
     held_out = is_held_out(firm["id"], _HELD_OUT)
     for row in firm["questions"]:
-        marked: _Places = defaultdict(list)
-        for answer in row["a"]:
-            for passage, place in _find_in_firm(firm, passages, row["q"], answer):
-                marked[passage.id].append(place)
+        marked = marks_in_firm(firm, passages, row)
         for passage in passages:
-            own = _without_overlaps(marked.get(passage.id, ()))
+            own = without_overlaps(marked.get(passage.id, ()))
             if _has_label(own):
                 yield Example(row["q"], passage.title, passage.text, own, held_out)
+
+
+def marks_in_firm(
+    firm: Mapping[str, Any], passages: Sequence[Passage], row: Mapping[str, Any]
+) -> _Places:
+    """The places of a question's answers in each passage of its firm."""
+    marked: _Places = defaultdict(list)
+    for answer in row["a"]:
+        for passage, place in _find_in_firm(firm, passages, row["q"], answer):
+            marked[passage.id].append(place)
+    return marked
 
 
 def _has_label(answers: Iterable[Answer]) -> bool:
@@ -253,7 +261,7 @@ def _overlap(label: Label, start: int, length: int) -> bool:
     return label.start < start + length and start < label.end
 
 
-def _without_overlaps(answers: Iterable[Answer]) -> tuple[Answer, ...]:
+def without_overlaps(answers: Iterable[Answer]) -> tuple[Answer, ...]:
     kept: list[Answer] = []
     for answer in sorted(answers, key=lambda one: (one.start, -one.end)):
         if not kept or answer.start >= kept[-1].end:
@@ -268,7 +276,7 @@ def read_topics(
     among `left_out` are left out."""
     topics = Topics.read(folders)
     skipped = set(left_out)
-    rewrites = _read_rewrites(folders)
+    rewrites = read_rewrites(folders)
     by_topic: defaultdict[str, list[Passage]] = defaultdict(list)
     for passage in topics.passages:
         by_topic[topic_of(passage.id)].append(passage)
@@ -281,7 +289,7 @@ def read_topics(
         groups = question.annotations[0].answers
         marked = _mark_topic(question.text, by_topic[topic], groups, lines["true"])
         for passage in by_topic[topic]:
-            own = _without_overlaps(marked.get(passage.id, ()))
+            own = without_overlaps(marked.get(passage.id, ()))
             if _has_label(own):
                 yield Example(question.text, passage.title, passage.text, own, held_out)
 
@@ -330,7 +338,7 @@ def _label_answer(
     return labelled
 
 
-def _read_rewrites(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+def read_rewrites(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     rewrites = {}
     for folder in folders:
         for name in ("rewrites.jsonl", "rewrites.jsonl.xz"):

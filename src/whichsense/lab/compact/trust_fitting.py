@@ -17,20 +17,19 @@ from whichsense.lab.compact.questions import (
     DataConfig,
     training_half_of_sample,
 )
-from whichsense.lab.compact.scorer_fitting import fit, is_right
+from whichsense.lab.compact.scorer_fitting import fit
 from whichsense.lab.compact.topics import Topics, topic_of
 from whichsense.lab.datasets import Question
 from whichsense.lab.train.recipes import HOMES
 from whichsense.models.compact import people
 from whichsense.models.compact.people import Panel, judge_fluency
 from whichsense.models.compact.rewrite_support import locate, support
-from whichsense.models.compact.rewriting import candidates_of
 from whichsense.models.compact.scene import Compact, Scene
-from whichsense.models.compact.scorer import Net, Trust
+from whichsense.models.compact.scorer import IN_SMALL, Net, Trust
+from whichsense.text.words import normalize
 from whichsense.types import FOR_PEOPLE, Candidate
 
 MARKS = "trust.jsonl"
-_JUDGED = 8  # candidates of a question that the verifier judges, as when it is asked
 _FEWEST = 20  # rows that a net is fitted on
 _Row = dict[str, float]
 
@@ -83,21 +82,14 @@ class TrustData:
 
     def add_answers(self, scene: Scene, question: Question) -> None:
         """The candidates of a question, labelled by its gold answers."""
-        places = scene.apart[:_JUDGED]
-        if not places:
+        found = people.find_candidates(scene)
+        if not found:
             return
-        targets = []
-        for candidate in candidates_of(scene, places):
-            targets.append(locate(scene, candidate, told=True))
-        (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
-        labels = []
-        rows = []
-        for number, place in enumerate(places):
-            rows.append(people.of_answer(scene, place, number, asked))
-            labels.append(float(is_right(scene.answers[place], question)))
+        rows = people.answer_features(scene, found)
+        labels = [float(_is_right(one, question)) for one in found]
         self.answers[scene.is_small] += zip(rows, labels, strict=True)
-        # Candidates come in the order of the reader's probability.
-        self.best.append((rows[0], max(labels)))
+        best = max(rows, key=lambda row: (row["mark"], row["probability"]))
+        self.best.append((best, max(labels)))
 
     def add_rewrites(self, scene: Scene, marked: Sequence[MarkedRewrite]) -> None:
         """The judged rewrites of a question's answers, each asked again beside the others."""
@@ -121,6 +113,34 @@ class TrustData:
                 self.fluent.append((row, float(one.fluent)))
                 if one.right:
                     self.true.append((row, float(one.true and one.apart)))
+
+
+def _is_right(candidate: Candidate, question: Question) -> bool:
+    """Whether a candidate, in any of its forms, is a gold answer by the official comparison."""
+    gold = {normalize(name) for names in question.answers for name in names}
+    forms = {span.passage.text[span.start : span.end] for span in candidate.spans}
+    return any(normalize(form) in gold for form in {candidate.answer, *forms})
+
+
+def fit_answers(
+    folder: Path, corpora: Iterable[CorpusQuestions], progress: Progress = silent
+) -> Trust:
+    """The trust of the model in `folder`, of which what small corpora's answers need is fitted anew."""
+    compact = Compact(folder)
+    data = TrustData()
+    every = [(corpus, question) for corpus in corpora for question in corpus.questions]
+    for done, (corpus, question) in enumerate(every, 1):
+        hits = corpus.index.search(question.text, DEPTH, corpus.method)
+        scene = compact.over(len(corpus.index)).read_search(question.text, hits)
+        data.add_answers(scene, question)
+        progress(done / len(every), done)
+    known = compact.trust
+    answer = _fit(data.answers[True], known.in_small.answer)
+    return replace(
+        known,
+        in_small=replace(IN_SMALL, answer=answer),
+        answerable=_fit(data.best, known.answerable),
+    )
 
 
 def fit_trust(

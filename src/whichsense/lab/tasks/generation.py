@@ -17,7 +17,7 @@ from torch import Tensor
 
 from whichsense.errors import BadInput, require
 from whichsense.lab.datasets import Question
-from whichsense.lab.fused.fused_network import FusedNetwork
+from whichsense.lab.fused.fused_layers import FusedNetwork
 from whichsense.lab.metrics.ambignq import (
     Annotation,
     Prediction,

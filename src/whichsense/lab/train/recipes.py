@@ -164,6 +164,7 @@ TASKS = {
     "compact-verifier": "compact.verifier_task",
     "compact-support": "compact.support_task",
     "compact-label": "compact.label_task",
+    "compact-tag": "compact.tag_task",
     "compact": "compact.final_task",
 }
 

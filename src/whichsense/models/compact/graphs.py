@@ -372,6 +372,23 @@ def label(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     )
 
 
+def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
+    """The early states of a pair (batch × length × width) → logits of being inside an answer and of beginning one
+    (batch × length × 2), and of the pair to hold an answer (batch)."""
+    graph = EncoderGraph(weights, shape, int8=int8)
+    states = "early"
+    for number in range(shape["layers"] - shape["early"]):
+        states = graph.layer(states, f"layers.{number}")
+    product = graph.one(
+        "MatMul", states, graph.const("tag.weight", graph.joined("tag"))
+    )
+    graph.name(graph.one("Add", product, graph.bias("tag")), "tags")
+    graph.name(graph.score(states, "answers"), "answers")
+    size = ["batch", "length", shape["width"]]
+    tags: Shape = ["batch", "length", 2]
+    return graph.model({"early": size}, {"tags": tags, "answers": ["batch"]})
+
+
 def frame(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     """The states of [CLS] and the mean ones of answer and label, side by side (batch × 3 · width) → the frames."""
     graph = EncoderGraph(weights, shape, int8=int8)

@@ -554,8 +554,8 @@ def net_from_bert(
     return net
 
 
-# The network that finds labels, in torch, for training: layers over the encoder's first ones, and two
-# heads.
+# The networks that find labels and answers, in torch, for training: layers over the encoder's first
+# ones, and two heads each.
 #
 # The exported form (`graphs.py`) does the same arithmetic in ONNX Runtime.
 
@@ -593,6 +593,26 @@ class LabelNet(nn.Module):
         the frames, the last of which is none."""
         logits: Tensor = self.frame_out(torch.tanh(self.frame_hidden(edges)))
         return logits
+
+
+class TagNet(nn.Module):
+    """Marks every answer of a question in a passage: layers over the encoder's first ones, and two heads."""
+
+    def __init__(self, config: CompactConfig) -> None:
+        super().__init__()
+        self.config = config
+        count = config.layers - config.early
+        self.layers = nn.ModuleList(CompactLayer(config) for _ in range(count))
+        self.tag = nn.Linear(config.width, 2)
+        nn.init.constant_(self.tag.bias, _SELDOM)
+        self.answers = Score(config.width)
+
+    def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The early states of pairs (pairs × tokens × width) → the logits of their tokens to be inside an answer and
+        to begin one (pairs × tokens × 2), and of the pairs to hold an answer (pairs)."""
+        for layer in self.layers:
+            states = layer(states, mask[:, None, None, :])
+        return self.tag(states).float(), self.answers(states).float()
 
 
 def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 
 from whichsense.models.compact.candidates import (
-    Answer,
     edge_probabilities,
     free_tokens,
     passage_probabilities,
@@ -37,6 +36,7 @@ from whichsense.models.compact.scorer_features import (
     together,
 )
 from whichsense.models.compact.value_lists import complete_lists
+from whichsense.text.answers import fullest_form, group_answers, same_answer
 from whichsense.text.words import PHRASE_OPENERS, SMALL_WORDS, words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading, Span
 
@@ -218,36 +218,107 @@ def log_odds(probability: float, least: float = 1e-4) -> float:
     return math.log(inside / (1 - inside))
 
 
-# Features of an answer and of a rewrite after they were asked again: what trust is learnt from.
+# Answers that people may see: what the tagger marks in a small corpus and what the reader proposes, with the features
+# from which their probability is learnt.
 
 _LEAST = 1e-4
+_LEAST_TAG = 0.01
+_CANDIDATE_OVER = 0.05  # of a marked span's score
+_SAME_PLACE = 0.5  # of the shorter of two spans: from here on both are one answer
 
 
-def of_answer(scene: Scene, place: int, number: int, asked: Asked) -> dict[str, float]:
-    """The features of a candidate. `place`: among the scene's candidates; `number`: among the panel's answers."""
-    answer = scene.answers[place]
-    probability = scene.probabilities[place]
-    best = max(scene.probabilities)
-    mass = asked.own(number)
-    return {
-        "probability": log_odds(probability),
-        "beside_best": _log_ratio(probability, best),
-        "answerable": log_odds(scene.answerable),
-        "ambiguous": log_odds(scene.ambiguous),
-        "mass": math.log(max(mass, _LEAST)),
-        "verdict": float(asked.verdict[number]),
-        "verdict_beside_best": float(asked.verdict[number] - asked.verdict.max()),
-        "null": math.log(max(asked.null, _LEAST)),
-        "rank": float(sum(other > mass for other in asked.mass.tolist())),
-        "passages": math.log(_count_passages(answer)),
-        "in_title": float(answer.mentions[0].in_title),
-        "candidates": math.log(len(asked.mass)),
-        "is_small": float(scene.is_small),
-    }
+def find_candidates(scene: Scene) -> list[Candidate]:
+    """The answers that the tagger marks, then those that the reader alone proposes; none that the question names."""
+    found = _group_marked(scene)
+    places = [place for place in scene.apart if _says_more(scene, place)][:_JUDGED]
+    for candidate in candidates_of(scene, places):
+        if not any(_is_same(candidate, one) for one in found):
+            found.append(candidate)
+    return found
 
 
-def _count_passages(answer: Answer) -> int:
-    return len({mention.passage for mention in answer.mentions})
+def _group_marked(scene: Scene) -> list[Candidate]:
+    """Marked spans that mean the same as one answer each, best first."""
+    spans_by_text: dict[str, list[Span]] = {}
+    for span in scene.tagged:
+        text = span.passage.text[span.start : span.end]
+        if span.score >= _CANDIDATE_OVER and _adds_to(scene.evidence.question, text):
+            spans_by_text.setdefault(text, []).append(span)
+    texts = list(spans_by_text)
+    weights = [max(span.score for span in spans_by_text[text]) for text in texts]
+    found = []
+    for group in group_answers(texts, weights):
+        spans = [span for place in group for span in spans_by_text[texts[place]]]
+        spans.sort(key=lambda span: -span.score)
+        own = [texts[place] for place in group]
+        name = fullest_form(own, [weights[place] for place in group])
+        found.append(Candidate(name, spans[0].score, tuple(spans)))
+    return sorted(found, key=lambda candidate: -candidate.score)
+
+
+def _is_same(one: Candidate, other: Candidate) -> bool:
+    """Whether two candidates mean the same, or lie in one place."""
+    if same_answer(one.answer, other.answer):
+        return True
+    return any(_share_place(own, span) for own in one.spans for span in other.spans)
+
+
+def _share_place(one: Span, other: Span) -> bool:
+    if one.passage.id != other.passage.id:
+        return False
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    shorter = min(one.end - one.start, other.end - other.start)
+    return shared > 0 and shared >= _SAME_PLACE * shorter
+
+
+def answer_features(
+    scene: Scene, candidates: Sequence[Candidate]
+) -> list[dict[str, float]]:
+    """What each candidate's probability is learnt from: the best mark on it, the reader's probability, and how both
+    compare with those of the best candidate."""
+    proposed = candidates_of(scene, range(len(scene.answers)))
+    marks, chances = [], []
+    for one in candidates:
+        own = [span.score for span in scene.tagged if _is_marked(one, span)]
+        marks.append(log_odds(max(own, default=0.0), _LEAST_TAG))
+        read = [other.score for other in proposed if _is_same(one, other)]
+        chances.append(log_odds(max(read, default=0.0)))
+    rows = []
+    for one, mark, chance in zip(candidates, marks, chances, strict=True):
+        passages = {span.passage.id for span in scene.tagged if _is_marked(one, span)}
+        rows.append(
+            {
+                "mark": mark,
+                "mark_beside_best": mark - max(marks),
+                "best_mark": max(marks),
+                "probability": chance,
+                "probability_beside_best": chance - max(chances),
+                "answerable": log_odds(scene.answerable),
+                "ambiguous": log_odds(scene.ambiguous),
+                "passages": math.log1p(len(passages)),
+            }
+        )
+    return rows
+
+
+def _is_marked(candidate: Candidate, span: Span) -> bool:
+    text = span.passage.text[span.start : span.end]
+    if same_answer(candidate.answer, text):
+        return True
+    return any(_share_place(own, span) for own in candidate.spans)
+
+
+def _adds_to(question: str, text: str) -> bool:
+    """Whether an answer says what the question does not. A question that offers a choice names its answer."""
+    asked = set(words(question))
+    return "or" in asked or not asked.issuperset(words(text))
+
+
+def _says_more(scene: Scene, place: int) -> bool:
+    return _adds_to(scene.evidence.question, scene.answers[place].text)
+
+
+# Features of a rewrite after it was asked again: what trust is learnt from.
 
 
 @dataclass(frozen=True)
@@ -406,7 +477,6 @@ _SHOWN_OVER_IN_SMALL = 0.35
 _SHOWN_OVER_IN_LARGE = 0.2
 _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
-_HARDLY_ANSWERABLE = 0.1  # by the scorer: a hundredth of the answered questions over small corpora, a third of others
 _OF_ANOTHER_YEAR = 0.5  # right are 3 of 12 shown answers whose passage lacks the question's year, and 35 of 75 others
 _TRUE_OVER = 0.5  # a rewrite that is probably false is not given
 _FLUENT_OVER = 0.5  # nor is one that is probably bad English
@@ -426,32 +496,26 @@ def _shown_over(scene: Scene, policy: Policy) -> float:
 
 def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     """The answers that are worth a rewrite, most probable first; none where the evidence hardly holds one."""
-    places = [place for place in scene.apart if _says_more(scene, place)][:_JUDGED]
-    if not places:
+    found = find_candidates(scene)
+    if not found:
         return []
-    candidates = candidates_of(scene, places)
-    targets = [locate(scene, candidate, told=True) for candidate in candidates]
-    (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
-    rows = []
-    for number, place in enumerate(places):
-        rows.append(of_answer(scene, place, number, asked))
+    rows = answer_features(scene, found)
     standard = _standard(scene)
-    chances = standard.answer.probabilities(rows)
-    fits = [_year_fits(scene.evidence.question, one) for one in candidates]
+    question = scene.evidence.question
     judged = []
-    for number, candidate in enumerate(candidates):
-        chances[number] *= fits[number]
-        judged.append(replace(include_currency(candidate), score=chances[number]))
-    best = max(range(len(rows)), key=chances.__getitem__)
+    for candidate, chance in zip(
+        found, standard.answer.probabilities(rows), strict=True
+    ):
+        score = chance * _year_fits(question, candidate)
+        judged.append(replace(include_currency(candidate), score=score))
+    best = max(range(len(judged)), key=lambda number: judged[number].score)
     answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
-    answerable *= fits[best]
+    answerable *= _year_fits(question, judged[best])
     judged.sort(key=lambda candidate: -candidate.score)
-    is_hopeless = scene.is_small and scene.answerable < _HARDLY_ANSWERABLE
-    is_declined = is_hopeless or answerable < standard.answerable_over
-    if is_declined or judged[0].score < standard.only_over:
+    if answerable < standard.answerable_over or judged[0].score < standard.only_over:
         return []
     if scene.is_small:
-        judged = complete_lists(scene.evidence.question, judged)
+        judged = complete_lists(question, judged)
     wanted = policy.threshold or 1.0
     considered = []
     for rank, one in enumerate(judged):
@@ -459,12 +523,6 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         if is_likely or one.score >= wanted:
             considered.append(one)
     return join_named_together(considered) or judged[:1]
-
-
-def _says_more(scene: Scene, place: int) -> bool:
-    """Whether a candidate says what the question does not. A question that offers a choice names its answer."""
-    asked = set(words(scene.evidence.question))
-    return "or" in asked or not asked.issuperset(words(scene.answers[place].text))
 
 
 def _year_fits(question: str, candidate: Candidate) -> float:

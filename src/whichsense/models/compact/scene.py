@@ -24,11 +24,13 @@ from whichsense.models.compact.hits import encode_question, log_search_scores, r
 from whichsense.models.compact.labeller import LABEL, Labeller
 from whichsense.models.compact.scorer import Judge, Scorer, Trust, chosen
 from whichsense.models.compact.scorer_features import SceneView
+from whichsense.models.compact.tagger import TAGGER, Tagger
 from whichsense.models.compact.writer import Writer
-from whichsense.types import Case, Hit
+from whichsense.types import Case, Hit, Span
 
 _KEEP = 20  # passages that go through all layers
 _CANDIDATES = 12  # answers that are scored
+_TAGGED = 10  # passages of a small corpus in which answers are marked
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class ModelParts:
     def labeller(self) -> Labeller | None:
         """None for a folder of a model that was trained without one."""
         return None if self.model.lacks(LABEL) else Labeller(self.model)
+
+    @once
+    def tagger(self) -> Tagger | None:
+        """None for a folder of a model that was trained without one."""
+        return None if self.model.lacks(TAGGER) else Tagger(self.model)
 
     @once
     def scorer(self) -> Scorer:
@@ -102,6 +109,10 @@ class Compact:
         return self.parts.labeller
 
     @property
+    def tagger(self) -> Tagger | None:
+        return self.parts.tagger
+
+    @property
     def scorer(self) -> Scorer:
         return self.parts.scorer
 
@@ -114,6 +125,8 @@ class Compact:
         self.model.prepare()
         if self.labeller is not None:
             self.labeller.prepare()
+        if self.tagger is not None:
+            self.tagger.prepare()
 
     def prepare(self) -> threading.Thread:
         """Begin to load everything in a thread: imports and a search leave a core free. What cannot be loaded raises
@@ -248,6 +261,16 @@ class Scene:
         if under is None:
             return len(self.likely()) > 1
         return self.ambiguous >= under
+
+    @cached_property
+    def tagged(self) -> list[Span]:
+        """What the tagger marks in the best passages of a small corpus; nothing elsewhere."""
+        tagger = self.compact.tagger
+        if tagger is None or not self.is_small:
+            return []
+        passages = self.evidence.passages[:_TAGGED]
+        found = tagger.find(self.evidence.question, passages)
+        return [span for spans in found for span in spans]
 
     def likely(self, threshold: float | None = None, least: int = 1) -> list[int]:
         """Places of the candidates that together have the highest expected F1, or of all that reach a threshold; the

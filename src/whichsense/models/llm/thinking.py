@@ -12,7 +12,6 @@ from functools import partial
 
 from whichsense.models.compact import people
 from whichsense.models.compact.people import (
-    Panel,
     Proposal,
     include_currency,
     join_named_together,
@@ -198,7 +197,6 @@ _MOST = 6  # answers
 _CONSIDERED_OVER = 0.15
 SAYS_NOTHING = 0.5
 """What the language model says of an answer in passages that it did not read."""
-_UNPROPOSED = 0.05  # the most that the encoder believes in an answer that it did not propose itself
 _SUREST = 0.9  # a language model is never surer than this: small ones say yes to much
 _LEAST = 0.01  # the encoder is never surer of the contrary
 
@@ -295,32 +293,12 @@ def _join_spans(encoded: Candidate, said: Candidate) -> tuple[Span, ...]:
 def _encoder_probabilities(
     scene: Scene, candidates: Sequence[Candidate]
 ) -> tuple[list[float], float]:
-    """Return how probable each candidate is by the verifier, and that there is an answer at all."""
-    targets = [locate(scene, candidate, told=True) for candidate in candidates]
-    (asked,) = Panel.of(scene, targets).ask([scene.evidence.question])
+    """Return how probable each candidate is by the embedded model, and that there is an answer at all."""
     trust = scene.compact.trust
     standard = trust.in_small if scene.is_small else trust.in_large
-    chances = []
-    answerable = 0.0
-    for number, candidate in enumerate(candidates):
-        place = _place_of(scene, candidate)
-        if place is None:
-            # The verdict on where it stands is no probability: it was fitted on what the encoder proposes.
-            verdict = 1 / (1 + math.exp(-float(asked.verdict[number])))
-            chances.append(min(verdict, _UNPROPOSED))
-            continue
-        row = people.of_answer(scene, place, number, asked)
-        chances.append(standard.answer.probabilities([row])[0])
-        own = trust.answerable.probabilities([row])[0]
-        answerable = max(answerable, own)
-    return chances, answerable
-
-
-def _place_of(scene: Scene, candidate: Candidate) -> int | None:
-    for place, answer in enumerate(scene.answers):
-        if same_answer(answer.text, candidate.answer):
-            return place
-    return None
+    rows = people.answer_features(scene, candidates)
+    chances = standard.answer.probabilities(rows)
+    return chances, max(trust.answerable.probabilities(rows))
 
 
 # Reads for answers: each passage by itself, and each answer must stand in its passage.
