@@ -20,8 +20,8 @@ from whichsense.lab.datasets.records import (
     LongQuestion,
 )
 from whichsense.studio import Studio, adjudication, reports
-from whichsense.studio.chain import next_rows
 from whichsense.studio.exports import default_format, export_files, export_to
+from whichsense.studio.following import next_rows
 from whichsense.studio.imports import import_project
 
 HOSTILE = [

@@ -11,8 +11,8 @@ from typing import Any
 from conftest import client, served
 from whichsense.lab.datasets import load
 from whichsense.studio import Project, Settings, Studio, create_project
-from whichsense.studio.chain import next_rows
 from whichsense.studio.exports import export_to
+from whichsense.studio.following import next_rows
 from whichsense.studio.imports import import_project
 
 COUNT = 20

@@ -157,7 +157,7 @@ def new(
 
 
 def _made_by(source: Path | None, kind: str) -> list[dict[str, Any]]:
-    from whichsense.studio.chain import next_rows
+    from whichsense.studio.following import next_rows
 
     assert source is not None
     with _opened(source) as studio:

@@ -2,7 +2,7 @@
 
 from whichsense.corpus.cutting import Seen, cut, pieces, title_line
 from whichsense.corpus.feed import Broken, Record, Report
-from whichsense.corpus.formats import FORMATS, SUFFIXES
+from whichsense.corpus.file_formats import FORMATS, SUFFIXES
 from whichsense.corpus.reading import Corpus, RecordCorpus, Sources, make_corpus
 
 __all__ = [

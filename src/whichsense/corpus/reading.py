@@ -22,7 +22,7 @@ from whichsense.corpus.feed import (
     Report,
     Step,
 )
-from whichsense.corpus.formats import (
+from whichsense.corpus.file_formats import (
     ARCHIVES,
     FORMATS,
     SUFFIXES,

@@ -16,10 +16,10 @@ from whichsense.errors import BadInput
 from whichsense.files import as_json, write_atomically
 from whichsense.studio.adjudication import finals, unswapped
 from whichsense.studio.database import slots
-from whichsense.studio.formats import RELEASES, Outcome
 from whichsense.studio.history import Event, read_events
 from whichsense.studio.items import PARTS
 from whichsense.studio.kinds import Kind
+from whichsense.studio.releases import RELEASES, Outcome
 from whichsense.studio.statement import write_statement
 from whichsense.studio.workbench import Item, Studio, all_submitted, read_items
 

@@ -19,11 +19,11 @@ from whichsense.lab.datasets.rows import read_rows
 from whichsense.studio.agreement import Annotated, item_agreement
 from whichsense.studio.database import add_items, add_slots
 from whichsense.studio.exports import FORMATS
-from whichsense.studio.formats import RELEASES, Outcome
 from whichsense.studio.history import Event, fold, insert_events
 from whichsense.studio.items import NewItem
 from whichsense.studio.kinds import KINDS
 from whichsense.studio.project import Project, Settings, check_name, make_project
+from whichsense.studio.releases import RELEASES, Outcome
 
 _FIX = "Export it again, or name its format with --format."
 _RELEASED_KIND = {name: one.kinds[0] for name, one in RELEASES.items()}

@@ -10,8 +10,8 @@ from typing import Any
 from whichsense.errors import BadInput
 from whichsense.files import plain_suffix, read_bytes, read_json
 from whichsense.lab.datasets.rows import IdMaker, Row, read_rows
-from whichsense.studio.formats import asqa_reading, from_annotation
 from whichsense.studio.kinds import Kind
+from whichsense.studio.releases import asqa_reading, from_annotation
 
 PARTS = ("work", "training", "test", "gold", "attention", "agreed", "unread")
 """What items are for. Those that qualify have a right value; annotators agreed on some before, and some forms show no

@@ -11,7 +11,7 @@ from whichsense.errors import BadInput
 from whichsense.studio.checks import composed, same_answers
 from whichsense.studio.database import slots
 from whichsense.studio.exports import outcomes
-from whichsense.studio.formats import Outcome
+from whichsense.studio.releases import Outcome
 from whichsense.studio.workbench import Studio, read_items
 
 _STEPS = {
