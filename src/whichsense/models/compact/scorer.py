@@ -364,7 +364,7 @@ class Standard:
         }
 
 
-IN_SMALL = Standard(answerable_over=0.5)
+IN_SMALL = Standard(answerable_over=0.4)
 # A large corpus has all that could be meant, and much else beside it: less is certain there.
 IN_LARGE = Standard(answerable_over=0.0, only_over=0.16)
 
