@@ -151,7 +151,7 @@ CEILINGS = {
     "basenames that repeat": 0,
     "functions over complexity 10": 87,
     "compiled regular expressions": 216,
-    "modules that one question loads": 57,
+    "modules that one question loads": 68,  # where the sample is indexed first
 }
 LAYOUT = {
     tokenize.COMMENT,

@@ -260,7 +260,19 @@ def _is_same(one: Candidate, other: Candidate) -> bool:
     """Whether two candidates mean the same, or lie in one place."""
     if same_answer(one.answer, other.answer):
         return True
-    return any(_share_place(own, span) for own in one.spans for span in other.spans)
+    places = _told_places(other)
+    return any(_share_place(own, span) for own in _told_places(one) for span in places)
+
+
+def _told_places(candidate: Candidate) -> list[Span]:
+    """The spans whose words are the answer's, more or fewer: what says something else lends an answer nothing."""
+    answer = set(words(candidate.answer))
+    told = []
+    for span in candidate.spans:
+        own = set(words(span.passage.text[span.start : span.end]))
+        if own and (own <= answer or answer <= own):
+            told.append(span)
+    return told
 
 
 def _share_place(one: Span, other: Span) -> bool:
@@ -305,7 +317,7 @@ def _is_marked(candidate: Candidate, span: Span) -> bool:
     text = span.passage.text[span.start : span.end]
     if same_answer(candidate.answer, text):
         return True
-    return any(_share_place(own, span) for own in candidate.spans)
+    return any(_share_place(own, span) for own in _told_places(candidate))
 
 
 def _adds_to(question: str, text: str) -> bool:
