@@ -254,7 +254,8 @@ def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
     label = clean(label)
     if len(label) <= longest:
         return label
-    for part in (_BRACKETS.sub("", label).strip(), label.partition(": ")[0]):
+    for rest in (_BRACKETS.sub("", label), label.partition(": ")[0]):
+        part = clean(rest)
         if 0 < len(part) <= longest:
             return part
     kept = label[: longest - 1]
