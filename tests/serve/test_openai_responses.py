@@ -40,8 +40,8 @@ def test_a_conversation_by_ids(api: Any) -> None:
     assert "**Jack Nicholson**" in third.output_text
     assert "**Heath Ledger**" in third.output_text
     fresh = api.responses.create(
-        model=MODEL, input="What is a puma?", previous_response_id=third.id
-    )
+        model=MODEL, input="Who wrote Dune?", previous_response_id=third.id
+    )  # which names something itself, so that it is not asked about the Joker
     assert "Joker" not in fresh.output_text
     usage = second.usage
     assert usage.total_tokens == usage.input_tokens + usage.output_tokens > 10

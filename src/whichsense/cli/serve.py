@@ -48,6 +48,7 @@ class _ServeCommand(click.Command):
         from whichsense import config
 
         names = {name.removeprefix("--"): option for name, option in self._options()}
+        parameters = {parameter.name: parameter for parameter in self.params}
         given: dict[str, Any] = {}
         for key, value in config.find_config().serve.items():
             if key not in names:
@@ -57,11 +58,11 @@ class _ServeCommand(click.Command):
             if isinstance(value, dict):  # [serve.index]: a folder by each name
                 pairs = [f"{name}={place}" for name, place in value.items()]
                 given[names[key]] = pairs
-        extra = {
-            "auto_envvar_prefix": "WHICHSENSE_SERVE",
-            "default_map": given,
-            **extra,
-        }
+        for name, option in names.items():
+            # By what a person types: click's own prefix goes by the parameter's name, "origins" for --allow-origin.
+            variable = name.upper().replace("-", "_")
+            parameters[option].envvar = f"WHICHSENSE_SERVE_{variable}"
+        extra = {"default_map": given, **extra}
         return super().make_context(info_name, args, parent, **extra)
 
     def _options(self) -> Iterator[tuple[str, str]]:

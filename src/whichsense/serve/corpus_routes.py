@@ -400,7 +400,7 @@ _INCOMPLETE = Problem(
 )
 
 
-@corpus_router.get("", response_model=CorpusModel, responses=problems())
+@corpus_router.get("", response_model=CorpusModel, responses=problems(422))
 async def corpus(request: Request, caller: Asks, index: IndexQuery = "") -> Response:
     """What is indexed: passages, when it was built, the names of its sources, and whether this caller may change it."""
     service = service_of(request)
