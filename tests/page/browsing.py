@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from patience import LONGEST
-
 CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
 PICTURES = Path(__file__).parents[2] / "docs" / "images" / "page"
 SHALLOW = Path(__file__).parents[2] / "systems" / "compact-shallow.toml"
@@ -21,7 +19,9 @@ WIDE = {"width": 1200, "height": 800}
 PHONE = {"width": 390, "height": 844}
 NARROW = {"width": 320, "height": 640}
 CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
-LONGEST_WAIT = 1000 * LONGEST  # milliseconds
+LONGEST_WAIT = 60_000  # milliseconds until an element that is not there fails a test
+OFFERED = ".option:visible"
+"""What is offered: what is merely possible is folded away."""
 OpenPage = Callable[..., Any]
 """Opens the page at a path, with options of Playwright's `new_context`."""
 

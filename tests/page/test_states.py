@@ -11,6 +11,7 @@ import pytest
 from browsing import (
     JOKER,
     NARROW,
+    OFFERED,
     PHONE,
     WIDE,
     OpenPage,
@@ -232,13 +233,14 @@ def test_what_a_corpus_holds_is_text_and_never_markup(
     open_page: OpenPage, joker: str
 ) -> None:
     def poison(case: dict[str, Any]) -> None:
-        for place in (*case["readings"], *case["clarification"]["options"]):
+        options = case["clarification"]["options"]
+        for place in (*case["readings"], *case["possible"], *options):
             for name in ("question", "answer", "label", "description"):
                 if name in place:
                     place[name] = HOSTILE
-        for option in case["clarification"]["options"]:
+        for option in options:
             case["readings"] += option["readings"]
-        for reading in case["readings"]:
+        for reading in (*case["readings"], *case["possible"]):
             for span in reading["evidence"]:
                 fields = ("text", "title", "source")
                 span["passage"] |= dict.fromkeys(fields, HOSTILE)
@@ -249,7 +251,7 @@ def test_what_a_corpus_holds_is_text_and_never_markup(
     page.route("**/v1/conversations", lambda route: route.abort())
     page.goto(page.url.rstrip("/") + f"/q/{joker}")
     page.wait_for_selector(".senses")
-    page.locator(".option").last.click()
+    page.locator(OFFERED).last.click()
     page.keyboard.press("s")
     assert HOSTILE in page.locator(".panel .here").first.inner_text()
     assert HOSTILE in page.locator(".option .label").first.inner_text()
@@ -265,7 +267,9 @@ def test_a_phone_has_the_first_answer_above_the_fold(
     page.wait_for_selector(".sense")
     box = page.locator(".option .answer").first.bounding_box()
     assert box["y"] + box["height"] <= viewport["height"] / 2
-    for option in page.locator(".option").all():
+    if page.locator(".fold").count():
+        page.locator(".fold > summary").click()
+    for option in page.locator(OFFERED).all():
         assert option.bounding_box()["height"] >= 44
     page.keyboard.press("1")
     page.keyboard.press("s")
@@ -339,7 +343,7 @@ def test_accessible(
     page = open_page(f"/t/{joker_thread}/1" if path == "/t" else path, **options)
     if path == "/t":
         page.wait_for_selector(".sense")
-        page.locator(".option").last.click()
+        page.locator(OFFERED).last.click()
         page.keyboard.press("s")
         page.wait_for_selector(".origin")
     if path == "/traces":
