@@ -101,4 +101,7 @@ def _spans(passage: Passage, own: Pair, tagged: Sequence[TaggedSpan]) -> Iterato
         start, end = whole_words(
             passage.text, own.starts[one.first], own.ends[one.last]
         )
+        # A word's possessive is not the answer's, unless it was marked: Alcott, of "Alcott's".
+        if own.ends[one.last] < end and passage.text[end - 2 : end] in ("'s", "’s"):
+            end -= 2
         yield Span(passage, start, end, one.score)
