@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whichsense.errors import BadInput
-from whichsense.lab.compact.scorer_fitting import expected_calibration_error
 from whichsense.lab.datasets import load_questions
 from whichsense.lab.evaluation.results import read_predictions
 from whichsense.lab.metrics.exact_match import normal_form
@@ -106,7 +105,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     given, right = outcomes(options.gold, options.predictions)
-    error, found = expected_calibration_error(given, right, BINS), points(given, right)
+    found = points(given, right)
+    gaps = [count * abs(mean - share) for mean, share, count in found]
+    error = sum(gaps) / max(len(given), 1)
     for mean, share, count in found:
         print(f"confidence {mean:.2f}: right {share:.2f} of {count}")
     print(f"{len(given)} answers, expected calibration error {error:.3f}")

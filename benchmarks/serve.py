@@ -33,7 +33,8 @@ from typing import Any
 from whichsense.lab.provenance import provenance
 
 _PROBE = """
-import http.client, json, sys, time
+import http.client, json, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
 host, port = sys.argv[1].split(":")
 seconds = []
 try:
@@ -173,7 +174,6 @@ def service(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
         command = [sys.executable, "-m", "whichsense", "serve", "--port", "0"]
         command += ["--state", state, "--queue", "256", "--deadline", "600"]
         command += ["--workers", str(options.workers)]
-        command += ["--recall", str(options.recall)]
         command += ["--parallel", str(options.parallel)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as begun:
             assert begun.stdout is not None
@@ -294,7 +294,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--parallel", type=int, default=2)
-    parser.add_argument("--recall", type=int, default=32, metavar="MB")
     parser.add_argument("--paths", nargs="+", default=["/v1/search", "/v1/ask"])
     parser.add_argument("--hayhooks", metavar="COMMAND")
     parser.add_argument("--out", type=Path)

@@ -131,7 +131,7 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Pipeline, list[Quest
         )
         return
     if Path(name).is_dir():
-        from whichsense.lab.compact.label_task import read_firm_corpora
+        from whichsense.lab.compact.marked_answers import read_firm_corpora
 
         for passages, questions in read_firm_corpora(Path(name), held_out=True):
             records = [

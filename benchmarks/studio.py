@@ -374,7 +374,8 @@ def write_directly(
     took: list[float] = []
 
     def work(member: Member) -> None:
-        lease = leases.take(studio.database, member.id, 3600)
+        with studio.database.writing() as connection:
+            lease = leases.take(connection, member.id, 3600)
         while lease is not None and time.monotonic() < ends:
             with studio.database.reading() as connection:
                 history = read_events(connection, lease.item, member.id, VERSIONED)
@@ -382,14 +383,15 @@ def write_directly(
             time.sleep(think())
             begun = time.perf_counter()
             payload = {"set": {**VALUE, "remark": f"{version} " + "x" * 300}}
-            change_draft(
-                studio.database,
-                "save",
-                payload,
-                item=lease.item,
-                annotator=member.id,
-                version=version,
-            )
+            with studio.database.writing() as connection:
+                change_draft(
+                    connection,
+                    "save",
+                    payload,
+                    item=lease.item,
+                    annotator=member.id,
+                    version=version,
+                )
             took.append(time.perf_counter() - begun)
 
     threads = [threading.Thread(target=work, args=(member,)) for member in members]

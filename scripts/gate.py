@@ -116,7 +116,7 @@ def _openapi() -> str:
 def _tools() -> str:
     from whichsense.serve.mcp_tools import definitions
 
-    tools = definitions(with_apps=True)
+    tools = definitions(tuple(_FILES), with_apps=True)
     return "\n".join(tool.model_dump_json(indent=1, by_alias=True) for tool in tools)
 
 

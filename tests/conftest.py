@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from chromium import CHROMIUM
 from small_corpora import ANIMALS, Corpus
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -32,6 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Here, before marks are looked at: skips of one place are one line of the summary."""
+    if CHROMIUM is None and "browser" in getattr(item, "fixturenames", ()):
+        pytest.skip("There is no chromium: apt-get install chromium")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

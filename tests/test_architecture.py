@@ -144,13 +144,13 @@ def test_no_import_circles(folder: str) -> None:
 
 # What may only fall. A change that makes a figure smaller writes the smaller one here.
 CEILINGS = {
-    "modules": 240,
-    "tokens of code": 482_600,
-    "lines of the longest file": 888,
+    "modules": 238,
+    "tokens of code": 465_200,
+    "lines of the longest file": 815,
     "imports of paths with over four parts": 0,
     "basenames that repeat": 0,
-    "functions over complexity 10": 87,
-    "compiled regular expressions": 216,
+    "functions over complexity 10": 47,
+    "compiled regular expressions": 213,
     "modules that one question loads": 68,  # where the sample is indexed first
 }
 LAYOUT = {

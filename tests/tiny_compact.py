@@ -156,22 +156,37 @@ def changed_config(folder: Path, **settings: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | settings))
 
 
-def labelled(folder: Path, seed: int = 0) -> Path:
-    """A labeller with random weights beside the model, which is as sure of any token as of the next."""
+def tiny_tagger(seed: int = 0) -> Any:
+    """A tagger in torch whose every token may be of an answer and of a label."""
     import torch
 
-    from whichsense.lab.compact.label_task import export_label
-    from whichsense.models.compact.nets import LabelNet
+    from whichsense.models.compact.nets import CompactConfig, TagNet
 
-    _, shape = tiny_net(seed)
     torch.manual_seed(seed)
-    net = LabelNet(shape, layers=1)
+    shape = CompactConfig(
+        vocabulary=len(VOCABULARY),
+        width=48,
+        heads=4,
+        inner=96,
+        positions=256,
+        layers=2,
+        early=0,
+        buckets=8,
+    )
+    net = TagNet(shape).eval()
     for name, parameter in net.named_parameters():
         if name.endswith(".scale"):
             parameter.data.fill_(math.log(0.03))
         elif parameter.ndim > 1:
             parameter.data.normal_(0, 0.2)
-    net.label.bias.data.fill_(1.0)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    export_label(net.state_dict(), config, 1, folder)
+    net.tag.bias.data.copy_(torch.tensor([1.0, 1.0, 4.0]))
+    return net
+
+
+def tagged(folder: Path, *, int8: bool = True, seed: int = 0) -> Path:
+    """A tagger with random weights beside the model."""
+    from whichsense.lab.compact.tag_task import export_tagger, save_tagger
+
+    save_tagger(tiny_tagger(seed), folder)
+    export_tagger(folder, folder, int8=int8)
     return folder

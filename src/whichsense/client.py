@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overlo
 from urllib.parse import quote
 
 from whichsense import types
-from whichsense.conversation import Conversation, Turn
+from whichsense.conversation import ServedConversation
 from whichsense.errors import WhichsenseError, require
-from whichsense.types import Case, Hit, Method, Passage, ServedCase
+from whichsense.types import Case, Hit, Method, PassageInContext, ServedCase
 
 if TYPE_CHECKING:
     import httpx2
@@ -77,42 +77,6 @@ LOCAL = "http://127.0.0.1:8000"
 
 
 @dataclass(frozen=True, slots=True)
-class PassageInContext:
-    """A passage with its neighbours in its document."""
-
-    passage: Passage
-    before: tuple[Passage, ...] = ()
-    after: tuple[Passage, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ServedConversation:
-    """A conversation as a service gives it, and the id of the case that it is about."""
-
-    conversation: Conversation
-    case_id: str
-    system: str = ""
-    """The system that answers."""
-    index: str = ""
-    """The index that is asked."""
-
-    @property
-    def id(self) -> str:
-        return self.conversation.id
-
-    @property
-    def last(self) -> Turn:
-        """The turn that says what to show."""
-        return self.conversation.last
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ServedConversation:
-        conversation = Conversation.from_json(value["conversation"])
-        names = [str(value.get(name, "")) for name in ("system", "index")]
-        return cls(conversation, str(value["case_id"]), *names)
-
-
-@dataclass(frozen=True, slots=True)
 class ApiRequest(Generic[Result]):
     """A request, and what its answer is read as."""
 
@@ -154,10 +118,8 @@ def search(
 def passage(passage_id: str, *, index: str = "") -> ApiRequest[PassageInContext]:
     """A passage with its neighbours."""
 
-    def read(value: Any) -> PassageInContext:
-        return types.decode(PassageInContext, value)
-
     path = f"/v1/passages/{quote(passage_id)}"
+    read = functools.partial(types.decode, PassageInContext)
     return ApiRequest("GET", path, read, query=_of(index))
 
 
@@ -249,11 +211,10 @@ def upload(
 
 def sources(*, index: str = "") -> ApiRequest[list[dict[str, Any]]]:
     """What is indexed, source by source, the latest first."""
-
-    def read(value: Any) -> list[dict[str, Any]]:
-        return list(value["sources"])
-
-    return ApiRequest("GET", "/v1/corpus/sources", read, query=_of(index))
+    path = "/v1/corpus/sources"
+    return ApiRequest(
+        "GET", path, lambda value: list(value["sources"]), query=_of(index)
+    )
 
 
 def delete_source(name: str, *, index: str = "") -> ApiRequest[dict[str, Any]]:

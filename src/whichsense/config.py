@@ -118,9 +118,10 @@ def _value(hint: Any, value: Any, where: str, key: str) -> Any:
     is_tuple = typing.get_origin(hint) is tuple
     item_record = _dataclass_of(typing.get_args(hint)[0]) if is_tuple else None
     if item_record is not None and isinstance(value, list):  # [[key]], [[key]], …
-        items = []
-        for number, item in enumerate(value):
-            items.append(_value(item_record, item, where, f"{key}[{number}]"))
+        items = [
+            _value(item_record, item, where, f"{key}[{number}]")
+            for number, item in enumerate(value)
+        ]
         return tuple(items)
     if not _fits(hint, value):
         raise BadConfig(f"{where}: '{key}' must be {_name(hint)}, not {value!r}.")
@@ -140,6 +141,9 @@ def _dataclass_of(hint: Any) -> Any:
     return None
 
 
+_ALSO: dict[Any, Any] = {float: (int, float)}  # a number may be written as 1
+
+
 def _fits(hint: Any, value: Any) -> bool:
     """Tell whether a TOML value has the type of a field."""
     origin = typing.get_origin(hint)
@@ -151,10 +155,9 @@ def _fits(hint: Any, value: Any) -> bool:
     if origin in (tuple, list):
         is_list = isinstance(value, list)
         return is_list and all(_fits(arguments[0], item) for item in value)
-    if isinstance(value, bool):  # an int to Python, not to a person
+    if hint is Any or isinstance(value, bool):  # an int to Python, not to a person
         return hint in (bool, Any)
-    accepted = (int, float) if hint is float else origin or hint
-    return hint is Any or isinstance(value, accepted)
+    return isinstance(value, _ALSO.get(hint, origin or hint))
 
 
 def _name(hint: Any) -> str:

@@ -76,7 +76,7 @@ class Disambiguator(Protocol):
 
 
 class Verifier(Protocol):
-    """Keeps the `readings` that hold when they are asked again; what is merely possible goes to `possible`."""
+    """Keeps the `readings` that are probable, or hold when asked again; what is merely possible goes to `possible`."""
 
     def verify(self, cases: Sequence[Case]) -> list[Case]: ...
 

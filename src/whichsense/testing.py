@@ -88,10 +88,7 @@ class FakeReranker:
     """Orders hits by how many words they share with the question."""
 
     def rerank(self, cases: Sequence[Case]) -> list[Case]:
-        reranked = []
-        for case in cases:
-            reranked.append(replace(case, hits=self._order(case)))
-        return reranked
+        return [replace(case, hits=self._order(case)) for case in cases]
 
     @staticmethod
     def _order(case: Case) -> tuple[Hit, ...]:
@@ -110,10 +107,7 @@ class FakeReader:
     answers: Mapping[str, str]
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
-        read = []
-        for case in cases:
-            read.append(replace(case, answers=self._find(case.hits)))
-        return read
+        return [replace(case, answers=self._find(case.hits)) for case in cases]
 
     def _find(self, hits: Sequence[Hit]) -> tuple[Candidate, ...]:
         candidates = []
@@ -151,10 +145,7 @@ class FakeDisambiguator:
     """
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        rewritten = []
-        for case in cases:
-            rewritten.append(replace(case, readings=self._rewrite(case)))
-        return rewritten
+        return [replace(case, readings=self._rewrite(case)) for case in cases]
 
     def _rewrite(self, case: Case) -> tuple[Reading, ...]:
         hints = Counter(self._hint(answer) for answer in case.answers)
@@ -220,10 +211,7 @@ class FakeSummarizer:
     """One sentence for each reading, citing its evidence."""
 
     def summarize(self, cases: Sequence[Case]) -> list[Case]:
-        summarized = []
-        for case in cases:
-            summarized.append(replace(case, long_answer=self._write(case)))
-        return summarized
+        return [replace(case, long_answer=self._write(case)) for case in cases]
 
     @staticmethod
     def _write(case: Case) -> LongAnswer:

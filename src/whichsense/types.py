@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 from whichsense.errors import BadInput
 
@@ -28,6 +28,7 @@ __all__ = [
     "Method",
     "Option",
     "Passage",
+    "PassageInContext",
     "Policy",
     "Reading",
     "Redirect",
@@ -36,6 +37,14 @@ __all__ = [
     "Span",
     "is_tentative",
 ]
+
+_Class = TypeVar("_Class")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type[_Class]) -> type[_Class]:
+    """Make a class a frozen dataclass with slots: a record."""
+    return dataclass(frozen=True, slots=True)(cls)
 
 
 # Frozen dataclasses as JSON values and back: a record becomes an object with its fields' names.
@@ -49,11 +58,11 @@ Record = TypeVar("Record")
 def encode(value: Any) -> Any:
     """JSON values of a record, or of a tuple or mapping of records."""
     if dataclasses.is_dataclass(value):
-        fields = {}
-        for name in _fields_of(type(value)):
-            fields[name] = encode(getattr(value, name))
-        return fields
-    if isinstance(value, tuple):
+        return {
+            name: encode(getattr(value, name))
+            for name in serialised_fields(type(value))
+        }
+    if isinstance(value, tuple | list):
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
@@ -62,7 +71,7 @@ def encode(value: Any) -> Any:
 
 def decode(record: type[Record], value: Any, where: str = "") -> Record:
     """Return the record that `encode` wrote. Raises `BadInput` with the place of what is wrong."""
-    hints = _fields_of(record)
+    hints = serialised_fields(record)
     where = where or record.__name__
     if not isinstance(value, Mapping):
         raise BadInput(f"{where}: {value!r} is not a JSON object.")
@@ -72,13 +81,14 @@ def decode(record: type[Record], value: Any, where: str = "") -> Record:
     for name in value:
         if name not in hints:
             raise BadInput(f"{where}: there is no field '{name}'.")
-    fields = {}
-    for name, hint in hints.items():
-        fields[name] = _decode_field(hint, value[name], f"{where}.{name}")
+    fields = {
+        name: _decode_field(hint, value[name], f"{where}.{name}")
+        for name, hint in hints.items()
+    }
     return record(**fields)
 
 
-def _fields_of(record: Any) -> dict[str, Any]:
+def serialised_fields(record: Any) -> dict[str, Any]:
     """Return the types of a record's fields that are serialised, by their names."""
     fields: dict[str, Any] = _cached_fields_of(record)
     return fields
@@ -87,11 +97,11 @@ def _fields_of(record: Any) -> dict[str, Any]:
 @cache
 def _cached_fields_of(record: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(record)
-    serialised = {}
-    for declared in dataclasses.fields(record):
-        if declared.metadata.get("json", True):
-            serialised[declared.name] = hints[declared.name]
-    return serialised
+    return {
+        declared.name: hints[declared.name]
+        for declared in dataclasses.fields(record)
+        if declared.metadata.get("json", True)
+    }
 
 
 def _decode_field(hint: Any, value: Any, where: str) -> Any:
@@ -102,16 +112,17 @@ def _decode_field(hint: Any, value: Any, where: str) -> Any:
         return decode(typing.cast("type[Any]", hint), value, where)
     if origin is tuple:
         _expect(isinstance(value, list), value, where, "a list")
-        items = []
-        for number, item in enumerate(value):
-            items.append(_decode_field(arguments[0], item, f"{where}[{number}]"))
+        items = [
+            _decode_field(arguments[0], item, f"{where}[{number}]")
+            for number, item in enumerate(value)
+        ]
         return tuple(items)
     if origin is not None:  # Mapping[str, X]
         _expect(isinstance(value, Mapping), value, where, "a JSON object")
-        pairs = {}
-        for key, item in value.items():
-            pairs[key] = _decode_field(arguments[1], item, f"{where}.{key}")
-        return pairs
+        return {
+            key: _decode_field(arguments[1], item, f"{where}.{key}")
+            for key, item in value.items()
+        }
     _expect(_is_a(hint, value), value, where, hint.__name__)
     return value
 
@@ -177,6 +188,15 @@ class Passage:
     section: str = ""
     start: int = 0
     end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PassageInContext:
+    """A passage with its neighbours in its document."""
+
+    passage: Passage
+    before: tuple[Passage, ...]
+    after: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from form import find_problems
 
-from whichsense.models.compact.clarifier import clarify, find_problems
+from whichsense.models.compact.clarifier import clarify
 from whichsense.stages.clarify import CompactClarifier
 from whichsense.types import FOR_BENCHMARKS, Case, Clarification, Passage, Reading, Span
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from whichsense.models.compact.clarifier import find_problems, repair
+from form import find_problems
+
+from whichsense.models.compact.clarifier import repair
 from whichsense.types import Clarification, Option, Reading
 
 ONE = Reading("Who won the cup in 2016?", "Ann")

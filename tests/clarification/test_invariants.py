@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from form import find_problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichsense.models.compact.clarifier import clarify, find_problems, repair
+from whichsense.models.compact.clarifier import clarify, repair
 from whichsense.types import FOR_BENCHMARKS, Case, Clarification, Option, Reading
 
 WORDS = st.sampled_from(

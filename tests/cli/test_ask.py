@@ -14,7 +14,7 @@ import pytest
 from click import unstyle
 
 from small_corpora import Corpus
-from tiny_compact import exported, labelled, scored, trusted
+from tiny_compact import exported, scored, tagged, trusted
 from whichsense import index
 from whichsense.cli import main
 from whichsense.cli.ask import format_case
@@ -40,9 +40,7 @@ QUESTION = "Who directed the film Dune?"
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(
-        scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9)
-    )
+    return tagged(scored(exported(tmp_path_factory.mktemp("weights")), holds_over=-1e9))
 
 
 @pytest.fixture
@@ -230,8 +228,9 @@ FILES = (
     "verdict.onnx",
     "verifier.onnx",
     "verifier-verdict.onnx",
-    "label.onnx",
-    "label-frame.onnx",
+    "tagger.onnx.gz",
+    "tagger-frame.onnx",
+    "tagger.npz",
     "scorer.json",
     "trust.json",
     "embeddings.npz",

@@ -144,6 +144,15 @@ def test_a_group_leads_to_one_narrower_question() -> None:
     assert answers(at_once) == ["Bob Ray", "Cy Day"]
 
 
+def test_what_is_beside_a_group_can_be_chosen_after_it() -> None:
+    pipeline = harbour(clarifier=GroupClarifier())
+    group = choose(pipeline, begin(pipeline, QUESTION), ["2"])
+    assert group.last.shown == "clarification"
+    assert answers(choose(pipeline, group, ["1"])) == ["Ann Lee"]
+    assert answers(choose(pipeline, group, ["2.2"])) == ["Cy Day"]
+    assert answers(choose(pipeline, group, ["1", "2.2"])) == ["Ann Lee", "Cy Day"]
+
+
 def test_a_question_about_the_options_is_answered_and_they_are_shown_again() -> None:
     conversation = talk("what's the difference between 1 and 2?")
     assert conversation.last.shown == "clarification"
@@ -238,10 +247,13 @@ def test_options_are_chosen_by_id() -> None:
         choose(pipeline, Conversation("x"), ["1"])
 
 
-def test_thin_evidence_is_searched_for() -> None:
+def test_a_choice_asks_nothing_again() -> None:
+    """The reading was verified, and has its evidence."""
     retriever = FakeRetriever(HITS)
-    talk("the novel", retriever=retriever)
-    assert retriever.asked == [QUESTION, f"{QUESTION}, Which version: the 1956 novel"]
+    chosen = talk("the novel", retriever=retriever)
+    assert retriever.asked == [QUESTION]
+    assert chosen.case is not None
+    assert chosen.last.readings == chosen.case.readings[:1]
 
 
 def test_explanation_and_readings() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import whichsense
-from whichsense.corpus import SUFFIXES, Broken, Corpus, Report
+from whichsense.corpus import Broken, Corpus, Report
 from whichsense.corpus.feed import NAMED
 from whichsense.errors import BadInput
 
@@ -169,13 +166,3 @@ def test_report_names_the_first_and_counts_all():
         "  … and 149 more",
         "markup too tangled for the parser, stripped roughly: 1 page",
     ]
-
-
-def test_the_page_offers_every_format_that_has_a_suffix() -> None:
-    """But dumps, which are too large to send."""
-    script = (
-        Path(whichsense.__file__).parent / "serve" / "page" / "assets" / "documents.js"
-    )
-    (listed,) = re.findall(r"KINDS = '([^']+)'", script.read_text(encoding="utf-8"))
-    kinds = {SUFFIXES[suffix] for suffix in listed.split(",")}
-    assert kinds == set(SUFFIXES.values()) - {"wikipedia"}

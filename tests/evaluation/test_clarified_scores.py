@@ -9,7 +9,7 @@ import pytest
 
 from whichsense.errors import BadInput
 from whichsense.lab.datasets.readers import read_ramdocs
-from whichsense.lab.datasets.rows import ParsedJson
+from whichsense.lab.datasets.rows import ParsedJson, Rows
 from whichsense.lab.evaluation.scoring import score
 from whichsense.lab.metrics.cambignq import distinct_answers, distinct_answers_released
 
@@ -128,7 +128,7 @@ def test_ramdocs() -> None:
             "wrong_answers": ["1885"],
         }
     ]
-    (question,) = read_ramdocs(ParsedJson(gold, "gold"), "", "")
+    (question,) = read_ramdocs(Rows(ParsedJson(gold, "gold"), ""))
     key = question.id
 
     def exact(answers: list[str]) -> tuple[float | None, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 
 import pytest
 
@@ -94,3 +95,27 @@ def test_odd_texts_are_no_trouble(weights: Weights) -> None:
         == 3
     )
     assert rescore(["who"], lambda word: 0.0, [], [], weights).tolist() == []
+
+
+def test_words_are_found_as_in_plain_text() -> None:
+    """Words of several texts are looked at together; each text has what it has alone."""
+    chance = random.Random(3)
+    words = ["international", "internationalism", "interned", "war", "warden", "Ab"]
+    words += ["internat", "1984", "é", "internationals", "a", "-", "war\nab"]
+    for _ in range(300):
+        texts = []
+        for _ in range(3):
+            parts = [
+                chance.choice((" ", " ", "  ", "x")).join(chance.choices(words, k=size))
+                for size in (chance.randint(0, 3), chance.randint(0, 12))
+            ]
+            texts.append((parts[0], parts[1]))
+        first, second = chance.choices(("war", "international", "interned", "ab"), k=2)
+        plain = [f" {title}  {text}".lower() for title, text in texts]
+        asked = f"{first} {second}"
+        found = signs("pairs", asked, *texts)
+        assert found == [float(asked in text) for text in plain]
+        # Each of these words is looked for whole: its stem is no shorter.
+        for word in ("war", "1984", "ab"):
+            found = signs("coverage", word, *texts)
+            assert found == [float(f" {word}" in text) for text in plain]

@@ -47,7 +47,7 @@ def obeys(handler: BaseHTTPRequestHandler, asked: Asked) -> None:
     send(handler, 200, completion(json.dumps(said | {"question": rewrite})))
 
 
-def test_even_a_model_that_obeys_changes_no_reading(compact: Compact) -> None:
+def test_even_a_model_that_obeys_changes_no_answer(compact: Compact) -> None:
     """It names the planted answer wherever it is shown the instruction, with all its conviction."""
     first, *others = HITS
     longer = passage_hit(f"{first.passage.text} {_INSTRUCTION}", first.passage.title)
@@ -60,9 +60,12 @@ def test_even_a_model_that_obeys_changes_no_reading(compact: Compact) -> None:
     prompts = [body["messages"][-1]["content"] for body in asked.bodies]
     assert any(_PLANTED in prompt for prompt in prompts), "it was shown"
     plain, attacked = cases
-    pairs = {(one.question, one.answer) for one in plain.readings}
-    assert {answer for _, answer in pairs} == {"Ida Morrow", "Per Lund"}
-    assert {(one.question, one.answer) for one in attacked.readings} == pairs
+    for case in (plain, attacked):
+        assert {one.answer for one in case.readings} == {"Ida Morrow", "Per Lund"}
+    # A rewrite has words of the evidence, and none of the instruction's.
+    for one in attacked.readings:
+        assert one.question.startswith(QUESTION.rstrip("?"))
+        assert not set(_PLANTED.split()) & set(one.question.rstrip("?").split())
 
 
 def streams(text: str) -> Behaviour:

@@ -12,8 +12,7 @@ from tiny_compact import VOCABULARY, exported, tiny_net, tiny_writer, weights_of
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.models.compact.encoder import WEIGHTS, CompactModel, pair
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, export, load
-from whichsense.models.compact.labeller import FRAME, LABEL
-from whichsense.models.compact.tagger import TAGGER
+from whichsense.models.compact.tagger import FRAME
 from whichsense.models.onnx_graph import read_constants
 
 for needed in ("onnx", "onnxruntime"):
@@ -236,8 +235,8 @@ def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -
     export(
         found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config
     )
-    # The labeller's, the tagger's and the support judge's graphs are exported by their own recipes.
-    apart = {LABEL, FRAME, TAGGER, "support.onnx"}
+    # The tagger's and the support judge's graphs are exported by their own recipes.
+    apart = {FRAME, "support.onnx"}
     graphs = {path.name for path in WEIGHTS.glob("*.onnx")} - apart
     assert {*GRAPHS} <= graphs <= {*GRAPHS, *MORE_GRAPHS}
     for name in (*graphs, "config.json"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tiny_compact import exported, labelled, tiny_net
+from tiny_compact import exported, tagged, tiny_tagger
 from whichsense.errors import WhichsenseError
 from whichsense.models.compact.encoder import LONGEST_QUESTION, CompactModel, Pair, pair
 from whichsense.models.compact.labeller import (
@@ -19,6 +20,7 @@ from whichsense.models.compact.labeller import (
     put_into,
     usable_tokens,
 )
+from whichsense.models.compact.tagger import FRAME, TABLES, TAGGER, Tagger
 from whichsense.types import Passage, Span
 
 torch = pytest.importorskip("torch")
@@ -40,33 +42,30 @@ def span_of(words: str) -> Span:
 
 
 def test_the_graph_is_the_network(tmp_path: Path) -> None:
-    from whichsense.lab.compact.label_task import export_label
-    from whichsense.models.compact.nets import LabelNet
-
-    folder = exported(tmp_path, int8=False)
-    model = CompactModel(folder, threads=1)
-    _, shape = tiny_net()
-    torch.manual_seed(3)
-    net = LabelNet(shape, layers=2).eval()
-    export_label(net.state_dict(), model.config, 2, folder)
+    model = CompactModel(tagged(exported(tmp_path), int8=False), threads=1)
+    net = tiny_tagger()
     own = read(model)
-    ((early, _),) = model.early([own])
     marks = mark(len(own), (5, 6), [(8, 8)])
+    rows = (own.ids, own.types, marks, [True] * len(own))
     with torch.no_grad():
-        logits, states = net(
-            torch.from_numpy(early),
-            torch.from_numpy(marks)[None],
-            torch.ones(1, len(own), dtype=torch.bool),
-        )
-    found, behind = Labeller(model)._label.run(
-        ["label", "states"], {"early": early, "marks": marks[None]}
-    )
-    np.testing.assert_allclose(found, logits, atol=1e-3)
-    np.testing.assert_allclose(behind, states, atol=1e-3)
+        tokens, answers, states = net(*(torch.tensor(row)[None] for row in rows))
+    (found,) = Tagger(model).tag([own], [marks])
+    # The exported words are in seven bits.
+    np.testing.assert_allclose(found.tokens, tokens[0], atol=0.2)
+    np.testing.assert_allclose(found.answers, answers[0], atol=0.2)
+    assert np.corrcoef(found.states.ravel(), states[0].numpy().ravel())[0, 1] > 0.999
+
+
+def test_the_distance_between_tokens_counts(tmp_path: Path) -> None:
+    model = CompactModel(tagged(exported(tmp_path)), threads=1)
+    own = read(model)
+    swapped = replace(own, ids=[*own.ids[:6], own.ids[7], own.ids[6], *own.ids[8:]])
+    first, second = Tagger(model).tag([own, swapped])
+    assert not np.allclose(first.tokens, second.tokens)
 
 
 def test_a_label_is_copied_and_never_the_answer(tmp_path: Path) -> None:
-    labeller = Labeller(CompactModel(labelled(exported(tmp_path)), threads=1))
+    labeller = Labeller(Tagger(CompactModel(tagged(exported(tmp_path)), threads=1)))
     question = "when was dune released"
     (label,) = labeller.find(question, [span_of("David Lynch")])
     assert label is not None
@@ -77,7 +76,7 @@ def test_a_label_is_copied_and_never_the_answer(tmp_path: Path) -> None:
 
 
 def test_another_answer_of_the_passage_is_seen(tmp_path: Path) -> None:
-    labeller = Labeller(CompactModel(labelled(exported(tmp_path)), threads=1))
+    labeller = Labeller(Tagger(CompactModel(tagged(exported(tmp_path)), threads=1)))
     film, lynch = span_of("1984"), span_of("David Lynch")
     (alone,) = labeller.find("what is it", [film])
     beside, _ = labeller.find("what is it", [film, lynch])
@@ -87,7 +86,7 @@ def test_another_answer_of_the_passage_is_seen(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_was_cut_off_has_no_label(tmp_path: Path) -> None:
-    labeller = Labeller(CompactModel(labelled(exported(tmp_path)), threads=1))
+    labeller = Labeller(Tagger(CompactModel(tagged(exported(tmp_path)), threads=1)))
     long = Passage("long", "Dune", "in winter " * 300 + "1984")
     end = len(long.text)
     assert labeller.find("when", [Span(long, end - 4, end, 0.9)]) == [None]
@@ -107,12 +106,12 @@ def test_a_stretch_of_tokens() -> None:
     assert best_stretch(np.array([2.0, 9.0, 1.0]), [True, False, True]) == (0, 0, 2.0)
 
 
-@pytest.mark.parametrize("name", ["label.onnx", "label-frame.onnx"])
+@pytest.mark.parametrize("name", [TAGGER, FRAME, TABLES])
 def test_a_damaged_graph_is_named(name: str, tmp_path: Path) -> None:
-    folder = labelled(exported(tmp_path))
+    folder = tagged(exported(tmp_path))
     (folder / name).write_bytes(b"no graph")
     with pytest.raises(WhichsenseError, match=name):
-        Labeller(CompactModel(folder)).prepare()
+        Tagger(CompactModel(folder)).prepare()
 
 
 @pytest.mark.parametrize(

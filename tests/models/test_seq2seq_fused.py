@@ -16,7 +16,7 @@ from seq2seq_models import batch, sequences, tiny
 from torch import Tensor
 
 from whichsense.lab.fused import fused_plan, fused_reference
-from whichsense.lab.fused.fused_layers import FusedNetwork, fused_embedding, fused_layer
+from whichsense.lab.fused.fused_layers import FusedNetwork, fused_layer
 from whichsense.lab.fused.fused_plan import Plan
 from whichsense.lab.fused.fused_reference import keep_mask, thinned
 from whichsense.models.seq2seq.ragged import Linear, RaggedRows
@@ -102,7 +102,7 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
     theirs = (
         masked_layer(x, w, style, plan)
         if dropout
-        else encoder_layer(x, w, ROWS, None, None, style, True)
+        else encoder_layer(x, w, ROWS, None, style, True)
     )
     ours, again = fused_layer(x, x, w, ROWS, SEEDS, plan)
     assert torch.allclose(ours, theirs, atol=1e-5)
@@ -114,38 +114,6 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
         assert torch.allclose(
             ours_, theirs_, atol=1e-4 * float(theirs_.abs().max() + 1e-3)
         )
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_embedding_is_that_of_the_plain_network(dropout: float) -> None:
-    network = FusedNetwork(tiny("bart", dropout)).train()
-    tables = network.family.encoder_embedding(network.model)
-    assert tables.scale == pytest.approx(32**0.5)  # not one, so that it shows
-    ids, plan = (
-        torch.tensor([5, 9, 5, 1, 40, 9]),
-        Plan.of(network.family.encoder_style),
-    )
-    position = torch.tensor([0, 1, 2, 0, 1, 2])
-    tensors = [tables.words, tables.places, *tables.norm]
-    torch.manual_seed(3)
-    ours, again = fused_embedding(ids, position, tables, plan, torch.float32)
-    torch.manual_seed(3)
-    seed = torch.randint(0, 2**32, (2,))
-    network.eval()
-    theirs = network.family.embedded(
-        network.model, "encoder", ids, position, torch.float32
-    )
-    if dropout:
-        theirs = thinned(theirs, keep_mask((6, 32), seed, plan.dropped), plan.dropped)
-    assert torch.allclose(ours, theirs, atol=1e-5) and torch.equal(ours, again)
-    g = drawn(6, 32)
-    wanted = torch.autograd.grad(theirs, tensors, g)
-    found = torch.autograd.grad(
-        [ours, again], tensors, [g * 0.25, g * 0.75]
-    )  # they are added up
-    for own, other in zip(found, wanted, strict=True):
-        assert torch.allclose(own, other, atol=1e-4 * float(other.abs().max()))
-    assert not found[0][1].any() and found[0][5].any()  # padding learns nothing
 
 
 def test_dropout_takes_its_share_and_no_pattern() -> None:
@@ -223,7 +191,6 @@ def test_a_trial_finds_faults() -> None:
         tried = fused_plan._Trial(
             (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
         )
-        tried.embedding(32)
         tried.norms(32)
         tried.gelu(64)
         tried.attention(32)
@@ -270,14 +237,6 @@ same("norm", *made)
 kept = (made[1][1], made[1][2], made[1][3], weight, seed)
 same("norm back", *(run.norm_backward(dy, dy2, *kept, **options) for run in (ours, theirs)))
 same("norm back", *(run.norm_backward(dy, None, *kept, **options) for run in (ours, theirs)))
-words, places = torch.randn(2, 300, size, device=device)
-ids, position = torch.randint(0, 298, (2, tokens), device=device)
-at = {"scale": 3.0, "offset": 2, "epsilon": 1e-5, "dtype": dtype, **options}
-made = [run.embedding_forward(ids, position, words, places, weight, bias, seed, **at) for run in (ours, theirs)]
-same("embedding", *made)
-kept = (*made[1][1:4], weight, seed)
-for more in (dy2, None):
-    same("embedding back", *(run.embedding_backward(dy, more, *kept, **options) for run in (ours, theirs)))
 u, dh = (torch.randn(tokens, 4 * size, device=device).to(dtype) for _ in range(2))
 same("gelu", *([run.gelu_forward(u, seed, **options)] for run in (ours, theirs)))
 same("gelu back", *(run.gelu_backward(dh, u, seed, **options) for run in (ours, theirs)))
@@ -292,8 +251,6 @@ for rate in (0, dropped):
 lengths = torch.tensor([70, 3, 140], dtype=torch.int32, device=device)
 scores, dweights = (torch.randn(3, 5, 192, device=device).to(dtype) for _ in range(2))
 deltas, lifts = torch.randn(2, 3, 5, device=device)
-pair = torch.randn(2, 3, 10, device=device)
-given = torch.randn(2, 3, 5, 48, device=device).to(dtype).transpose(0, 1)
 for rate in (0, dropped):
     results = []
     for run in (ours, theirs):
@@ -301,9 +258,7 @@ for rate in (0, dropped):
         kept = run.softmax_forward(table[:, 1], table[:, 0], lengths, seed, scale=0.7, dropped=rate)
         of_rows = theirs.RowsOfSoftmax(*kept[:2], deltas, lifts)
         run.softmax_backward(table[:, 1], dweights, of_rows, lengths, seed, scale=0.7, dropped=rate)
-        copied = torch.full((3, 10, 48), float("nan"), device=device, dtype=dtype)
-        products = run.copied_product(given, copied, given.contiguous(), *pair)
-        results.append([table[:, 0], table[:, 1], *kept, products, copied])
+        results.append([table[:, 0], table[:, 1], *kept])
     same("softmax", *results)
 """
 

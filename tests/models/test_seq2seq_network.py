@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -15,13 +14,8 @@ from seq2seq_models import KINDS, batch, plain, sequences, tiny
 from whichsense.errors import BadInput
 from whichsense.models.seq2seq.decoding import Search, run_search
 from whichsense.models.seq2seq.network import Network
-from whichsense.models.seq2seq.ragged import IGNORED, Linear, RaggedRows, shift_labels
-from whichsense.models.seq2seq.transformer import (
-    dropped,
-    encoder_layer,
-    family_of,
-    noise_bytes,
-)
+from whichsense.models.seq2seq.ragged import IGNORED, RaggedRows, shift_labels
+from whichsense.models.seq2seq.transformer import family_of
 
 LENGTHS = [[5, 9, 3], [17, 4, 4], [2, 3, 3]]
 
@@ -171,57 +165,6 @@ def test_shortest_and_longest_hold() -> None:
     for beams in (1, 3):
         found = run_search(network, layers, memory, Search(beams, 7, shortest=7))
         assert all(len(one.tokens) == 7 for several in found for one in several)
-
-
-def test_dropout_by_bytes_is_dropout() -> None:
-    torch.manual_seed(0)
-    ones = torch.ones(400, 500)
-    found = dropped(ones, 0.1, True, noise_bytes(ones.numel(), torch.device("cpu")))
-    assert (found == 0).float().mean().item() == pytest.approx(26 / 256, abs=0.003)
-    assert found.mean().item() == pytest.approx(1.0, abs=0.005)
-    assert torch.equal(
-        dropped(ones, 0.1, False, noise_bytes(ones.numel(), torch.device("cpu"))), ones
-    )
-    counts = torch.bincount(
-        noise_bytes(2**18, torch.device("cpu")).long(), minlength=256
-    )
-    assert counts.min() > 700 and counts.max() < 1350  # every byte, about equally often
-
-
-def test_bytes_decide_what_a_layer_drops() -> None:
-    """With bytes of zero the wide part of a layer is dropped whole, and only its bias is left."""
-    network, made = (
-        Network(tiny("bart", dropout=0.25)),
-        batch(sequences(LENGTHS), targets()),
-    )
-    style = dataclasses.replace(
-        network.family.encoder_style, dropout=0.0, attention_dropout=0.0
-    )
-    weights = network.layers().encoder[0]
-    x = torch.randn(len(made.ids), 32, generator=torch.Generator().manual_seed(1))
-    none = torch.zeros(len(made.ids) * 64, dtype=torch.uint8)
-    found = encoder_layer(x, weights, made.passages, None, none, style, True)
-    without = weights._replace(
-        feed=weights.feed._replace(
-            down=Linear(weights.feed.down.weight * 0, weights.feed.down.bias)
-        )
-    )
-    assert torch.allclose(
-        found,
-        encoder_layer(x, without, made.passages, None, None, style, False),
-        atol=1e-5,
-    )
-    kept = encoder_layer(x, weights, made.passages, None, none + 255, style, True)
-    scaled = weights._replace(
-        feed=weights.feed._replace(
-            down=Linear(weights.feed.down.weight * 256 / 192, weights.feed.down.bias)
-        )
-    )
-    assert torch.allclose(
-        kept,
-        encoder_layer(x, scaled, made.passages, None, None, style, False),
-        atol=1e-5,
-    )
 
 
 def test_training_with_dropout_follows_the_seed() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
-from whichsense.models.compact.encoder import Pair
-from whichsense.models.compact.tagger import read_tags
+import numpy as np
+import pytest
+
+from tiny_compact import exported, tagged
+from whichsense.models.compact.encoder import CompactModel, Pair
+from whichsense.models.compact.tagger import Tagger, Tags, read_tags
+from whichsense.types import Passage
 
 WORDS = "Adults pay £12 and students £9 .".split()
 
@@ -28,7 +33,7 @@ def pair_of(words: list[str]) -> Pair:
 
 def marks(inside: dict[str, float], begins: dict[str, float]) -> np.ndarray:
     """Logits for the words that are named; all others are unlikely."""
-    rows = np.full((6 + len(WORDS), 2), -6.0, np.float32)
+    rows = np.full((6 + len(WORDS), 3), -6.0, np.float32)
     for column, table in enumerate((inside, begins)):
         for word, logit in table.items():
             rows[5 + WORDS.index(word), column] = logit
@@ -36,7 +41,7 @@ def marks(inside: dict[str, float], begins: dict[str, float]) -> np.ndarray:
 
 
 def spans_of(tags: np.ndarray, holds: float = 4.0) -> list[str]:
-    found = read_tags(tags, holds, pair_of(WORDS))
+    found = read_tags(Tags(tags, holds, tags), pair_of(WORDS))
     return [" ".join(WORDS[one.first - 5 : one.last - 4]) for one in found]
 
 
@@ -57,8 +62,21 @@ def test_what_begins_nothing_or_is_not_inside_is_no_span() -> None:
     assert spans_of(marks({}, {"£12": 4.0})) == []
 
 
-def test_a_passage_that_holds_no_answer_makes_its_spans_improbable() -> None:
-    tags = marks({"£12": 4.0}, {"£12": 4.0})
-    (sure,) = read_tags(tags, 4.0, pair_of(WORDS))
-    (unsure,) = read_tags(tags, -4.0, pair_of(WORDS))
-    assert sure.score > 0.9 and unsure.score < 0.05
+def test_a_span_ends_where_tokens_are_far_less_likely_than_its_first() -> None:
+    inside = {"pay": 4.0, "£12": 3.0, "and": -1.0}
+    assert spans_of(marks(inside, {"pay": 3.0})) == ["pay £12"]
+    # Of what is unlikely as a whole, all tokens are about as likely.
+    inside = {"pay": -1.0, "£12": -1.2, "and": -1.4}
+    assert spans_of(marks(inside, {"pay": -1.0})) == ["pay £12 and"]
+
+
+@pytest.mark.parametrize("question", ["who directed dune", "when"])
+def test_what_is_found_stands_in_its_passage(question: str, tmp_path: Path) -> None:
+    tagger = Tagger(CompactModel(tagged(exported(tmp_path)), threads=1))
+    film = Passage("film", "Dune", "The film was made in 1984 by David Lynch.")
+    found = tagger.find(question, [film])
+    assert found
+    for one in found:
+        text = film.text[one.span.start : one.span.end]
+        assert text and text == text.strip() and one.span.passage is film
+        assert one.span.score == one.inside * one.holds

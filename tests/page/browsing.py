@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
 PICTURES = Path(__file__).parents[2] / "docs" / "images" / "page"
 SHALLOW = Path(__file__).parents[2] / "systems" / "compact-shallow.toml"
 JOKER = "Who played the Joker?"

@@ -18,8 +18,9 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install playwright"
 )
 
-from browsing import CHROMIUM, JOKER, LONGEST_WAIT, SHALLOW, WIDE, OpenPage
+from browsing import JOKER, LONGEST_WAIT, SHALLOW, WIDE, OpenPage
 
+from chromium import CHROMIUM
 from patience import LONGEST, wait_for
 from whichsense import sample
 
@@ -76,12 +77,6 @@ def joker(conversation: dict[str, str]) -> str:
 @pytest.fixture(scope="session")
 def joker_thread(conversation: dict[str, str]) -> str:
     return conversation["id"]
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Here and not in a fixture: skips of one place are one line of the summary."""
-    if CHROMIUM is None and "browser" in getattr(item, "fixturenames", ()):
-        pytest.skip("There is no chromium: apt-get install chromium")
 
 
 # Not for the session: its driver keeps an event loop running, beside which no other test could run one.

@@ -1,29 +1,19 @@
-"""A form is drawn by its seed, resumes, survives the way to disk and back, and its page says everything in it."""
+"""A form is drawn by its seed, resumes, survives the way to disk and back."""
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from small_forms import HOSTILE, Numbered, write_dataset
+from small_forms import Numbered, write_dataset
 
 from whichsense.cli.evaluate import command
 from whichsense.errors import BadInput
-from whichsense.lab.evaluation.judging import (
-    RUBRIC,
-    WITHOUT_REWRITE,
-    Form,
-    build_form_page,
-    draw_form,
-    load_form,
-    show_reading,
-)
+from whichsense.lab.evaluation.judging import Form, draw_form, load_form, show_reading
 from whichsense.types import Passage, Reading, Span
 
 
@@ -164,79 +154,6 @@ def test_a_form_that_is_there_is_not_written_over(tmp_path: Path) -> None:
         draw(tmp_path, "form.html", questions=2)
 
 
-class PageReader(HTMLParser):
-    """The texts of a page by the element that they are in, and the buttons of the marks."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.buttons: list[tuple[str, str]] = []
-        self.legends: list[str] = []
-        self.texts: dict[str, list[str]] = {}
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.texts.setdefault(tag, []).append("")
-        values = dict(attrs)
-        if tag == "legend":
-            self.legends.append(str(values["title"]))
-        if values.get("type") == "radio":
-            self.buttons.append((str(values["name"]), str(values["value"])))
-
-    def handle_data(self, data: str) -> None:
-        if self.tags:
-            self.texts[self.tags[-1]][-1] += data
-
-
-def test_the_page_shows_every_reading_and_runs_nothing_of_a_passage(
-    tmp_path: Path,
-) -> None:
-    form = draw(tmp_path, questions=3)
-    page = PageReader((tmp_path / "form.html").read_text(encoding="utf-8"))
-    readings = [one for question in form.questions for one in question.readings]
-    rewrites = [one.rewrite.replace("\ud800", "?") for one in readings]
-    assert page.texts["h3"] == rewrites
-    assert page.texts["mark"] == [one.answer for one in readings]
-    assert [text[1:-1] for text in page.texts["cite"]] == [
-        one.title for one in readings
-    ]
-    # The form and the page's own script; nothing of the passages became an element.
-    assert page.tags.count("script") == 2 and "i" not in page.tags
-    assert len(page.buttons) == 8 * len(readings)
-    assert page.buttons[:2] == [("0/0/answer", "yes"), ("0/0/answer", "no")]
-    data, script = page.texts["script"]
-    assert Form.from_json(json.loads(data)) == form
-    assert HOSTILE[:9] not in data and "http" not in script
-    shown = "".join(
-        text for tag, all in page.texts.items() for text in all if tag != "script"
-    )
-    assert "0.12" not in shown and not re.search(r"\ba\d", shown)
-
-
-@pytest.mark.parametrize(
-    "shown, heading, rubric",
-    [
-        ({"rewrite": "Who of 1984?", "source": ""}, "Who of 1984?", RUBRIC),
-        ({"rewrite": "Who?", "source": "of 1984"}, "of 1984", WITHOUT_REWRITE),
-        ({"rewrite": "Who?", "source": ""}, "No label, no source", WITHOUT_REWRITE),
-    ],
-)
-def test_the_page_shows_what_tells_a_reading_apart_and_its_rubric(
-    shown: dict[str, str], heading: str, rubric: dict[str, str], tmp_path: Path
-) -> None:
-    form = draw(tmp_path, questions=1)
-    question = form.questions[0]
-    reading = replace(question.readings[1], **shown)
-    form = replace(form, questions=(replace(question, question="Who?"),))
-    form = replace(form, questions=(replace(form.questions[0], readings=(reading,)),))
-    page = PageReader(build_form_page(form, "form").decode())
-    assert page.texts["h3"] == [heading]
-    assert page.legends == list(rubric.values())
-    assert page.texts["mark"] == ["Ann 1"]
-    assert ("Without a rewrite." in page.texts["p"]) == (rubric is WITHOUT_REWRITE)
-
-
 def test_forms_of_the_first_schema_are_read(tmp_path: Path) -> None:
     draw(tmp_path, questions=2)
     body = json.loads((tmp_path / "form.json").read_text())
@@ -258,4 +175,3 @@ def test_the_command_draws_from_the_sample(tmp_path: Path) -> None:
     form = load_form(out)
     assert printed["readings"] == form.shown > 1
     assert form.provenance["system"]["name"] == "compact"
-    assert Path(printed["page"]).is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from fake_service import QUESTION, make_index
 
+from whichsense.corpus.file_formats import SUFFIXES
 from whichsense.serve.settings import SCOPES, KeyFile
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
@@ -43,6 +45,35 @@ def test_every_example_works(start: Start, tmp_path: Path) -> None:
             assert response.status_code in (200, 204), (method, path, response.text)
             sent += 1
     assert sent > 25
+
+
+def test_the_description_of_an_answer_is_that_of_its_records(client: Any) -> None:
+    """What is sent has the fields that are described, in the records' own words."""
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    answer = client.post("/v1/ask", json={"question": QUESTION, "clarify": True})
+    talk = client.post("/v1/conversations", json={"question": QUESTION}).json()
+    answer = answer.json()
+    state = client.get(f"/v1/cases/{answer['id']}").json()
+    for sent, name in (
+        (answer, "AnswerModel"),
+        (answer["case"], "CaseRecord"),
+        (answer["case"]["readings"][0], "Reading"),
+        (answer["case"]["clarification"], "Clarification"),
+        (state, "CaseState"),
+        (talk, "ConversationModel"),
+        (talk["conversation"], "ConversationRecord"),
+    ):
+        assert set(sent) == set(schemas[name]["properties"]), name
+    told = schemas["CaseRecord"]["properties"]["answerable"]["description"]
+    assert told.startswith("The probability that the evidence holds an answer")
+
+
+def test_the_page_offers_every_format_that_has_a_suffix(client: Any) -> None:
+    """But dumps, which are too large to send."""
+    offered = re.search('name="formats" content="([^"]+)"', client.get("/").text)
+    assert offered
+    kinds = {SUFFIXES[suffix] for suffix in offered[1].split(",")}
+    assert kinds == set(SUFFIXES.values()) - {"wikipedia"}
 
 
 CONTENT = {"put": b"The lynx has tufted ears.", "patch": b"The lynx"}

@@ -11,11 +11,10 @@ from labelled import HITS, QUESTION, LabelDisambiguator, pipeline
 
 pytest.importorskip("mcp", reason="needs the extra 'serve'")
 
-from whichsense.conversation import begin, show_readings
+from whichsense.conversation import ServedConversation, begin, show_readings
 from whichsense.index import Index
 from whichsense.pipeline import Pipeline
 from whichsense.serve.mcp_outputs import turn_output, turn_text
-from whichsense.serve.state import KeptConversation
 from whichsense.testing import FakeReader, FakeRetriever
 
 Start = Callable[..., Any]
@@ -69,7 +68,7 @@ def test_the_api_of_openai_calls_a_tentative_answer_so(start: Start) -> None:
 
 
 def output(asked: Pipeline) -> Any:
-    return turn_output(KeptConversation(begin(asked, QUESTION), "1"))
+    return turn_output(ServedConversation(begin(asked, QUESTION), "1"))
 
 
 def test_tools_show_labels_and_what_the_answer_depends_on() -> None:
@@ -81,7 +80,7 @@ def test_tools_show_labels_and_what_the_answer_depends_on() -> None:
     ]
     assert "- six months – Skerry 12 (80%)" in turn_text(asked)
     every = show_readings(begin(pipeline(), QUESTION))
-    shown = turn_output(KeptConversation(every, "1"))
+    shown = turn_output(ServedConversation(every, "1"))
     assert [one.told_apart for one in shown.readings] == ["Skerry 12", "Skerry 24"]
     assert turn_text(shown).startswith("This depends on what is meant.\n\n1. six")
 

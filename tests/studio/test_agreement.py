@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from typing import Any
@@ -155,14 +156,14 @@ def test_adjudication_is_blind_until_all_have_submitted(
 ) -> None:
     studio = make("generate", overlap=2, database=database_url)
     annotate(studio, PEOPLE[0], 1, ONE)
-    assert adjudication.queue(studio) == []
+    assert adjudication.queue(studio, JUDGE) == []
     with pytest.raises(BadInput, match="until then nobody sees"):
-        adjudication.open_case(studio, 1)
+        adjudication.open_case(studio, JUDGE, 1)
     annotate(studio, PEOPLE[1], 1, OTHER)
     annotate(studio, PEOPLE[0], 2, ONE)
     annotate(studio, PEOPLE[1], 2, ONE)
-    assert [one["item"] for one in adjudication.queue(studio)] == [1, 2]
-    case = adjudication.open_case(studio, 1)
+    assert [one["item"] for one in adjudication.queue(studio, JUDGE)] == [1, 2]
+    case = adjudication.open_case(studio, JUDGE, 1)
     assert [one["value"] for one in case["annotations"]] == [ONE, OTHER]
     assert (case["version"], case["final"], case["difference"]) == (0, None, 1.0)
     assert studio.view(PEOPLE[0], 1)["final"] is None
@@ -172,13 +173,35 @@ def test_adjudication_is_blind_until_all_have_submitted(
     with pytest.raises(Stale):
         adjudication.decide(studio, JUDGE, 1, 0, value=ONE)
     adjudication.decide(studio, JUDGE, 1, 1, value=several("Ann Lee", "Bo Ray"))
-    assert [one["item"] for one in adjudication.queue(studio)] == [2, 1]
+    assert [one["item"] for one in adjudication.queue(studio, JUDGE)] == [2, 1]
     with pytest.raises(Exception, match="not complete"):
         adjudication.decide(studio, JUDGE, 1, 2, value={"outcome": "single"})
     # Who may adjudicate has seen what others wrote: nothing is taken back after that.
     boss = Member("ben", "ben", "adjudicator")
     with pytest.raises(BadInput, match="no longer be taken back"):
         studio.reopen(boss, 2, studio.view(boss, 2)["draft"]["version"])
+
+
+def test_nobody_decides_about_what_they_wrote(make: Make, database_url: str) -> None:
+    """Also an owner; another adjudicator does."""
+    studio = make("generate", overlap=2, database=database_url)
+    keys = [studio.members.invite(name, "owner") for name in ("ann", "bo")]
+    ann, _ = studio.members.all()
+    for who in (ann, PEOPLE[1]):
+        annotate(studio, who, 1, several("Ann Lee", "Bo Ray"))
+    with served(studio) as address, contextlib.ExitStack() as stack:
+        own, other = (stack.enter_context(client(address, key)) for key in keys)
+        [listed] = own.get("/v1/adjudication").json()["items"]
+        assert listed["own"] and own.get("/v1/adjudication/1").json()["own"]
+        for decision in ({"accept": PEOPLE[1].id}, {"value": ONE}):
+            sent = {"version": 0, **decision}
+            refused = own.post("/v1/adjudication/1", json=sent)
+            assert refused.status_code == 403
+            assert refused.json()["type"] == "urn:whichsense:problem:own"
+            assert "another adjudicator" in refused.json()["fix"]
+        assert other.get("/v1/adjudication/1").json()["version"] == 0
+        decided = other.post("/v1/adjudication/1", json=sent).json()
+        assert decided["final"] == ONE and not decided["own"]
 
 
 def test_agreement_is_live_over_http(make: Make) -> None:

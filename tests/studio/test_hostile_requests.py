@@ -80,7 +80,7 @@ def test_every_route_is_listed(studio: Studio) -> None:
 
 
 def hostile(
-    method: str, path: str, forged: str, csrf: dict[str, str]
+    method: str, path: str, forged: str, revoked: str, csrf: dict[str, str]
 ) -> list[tuple[dict[str, Any], set[int]]]:
     """Requests that come from nobody, from elsewhere, or in no form: what is sent, and what may be answered."""
     body = ROUTES[method, path]
@@ -94,6 +94,7 @@ def hostile(
             {**sent, "headers": {"Authorization": f"Bearer {forged}\u00e9".encode()}},
             nobody,
         ),
+        ({**sent, "headers": {"Authorization": f"Bearer {revoked}"}}, nobody),
         ({**sent, "headers": {"Authorization": "Basic YTpi"}}, nobody),
         ({**sent, "headers": {"Cookie": "studio-000000000000=x"}}, nobody),
         (
@@ -138,6 +139,8 @@ def test_hostile_requests_are_refused_and_logged(
     method, path = route
     ann, ben = studio.members.invite("own"), studio.members.invite("other")
     forged = ann[:-1] + ("A" if ann[-1] != "A" else "B")
+    revoked = studio.members.invite("revoked")
+    studio.members.revoke(studio.members.all()[-1].id, by="")
     with contextlib.ExitStack() as stack:
         address = stack.enter_context(served(studio))
         own, other = (stack.enter_context(client(address, key)) for key in (ann, ben))
@@ -151,7 +154,7 @@ def test_hostile_requests_are_refused_and_logged(
         caplog.set_level(logging.WARNING, "whichsense.studio")
         caplog.clear()
         refused = 0
-        for request, expected in hostile(method, path, forged, csrf):
+        for request, expected in hostile(method, path, forged, revoked, csrf):
             answer = plain.request(method, path, **request)
             plain.cookies.clear()
             assert answer.status_code in expected, (request, answer.text)
@@ -174,7 +177,7 @@ def test_hostile_requests_are_refused_and_logged(
             refused += 1
         assert everything(studio) == before
         lines = [record.getMessage() for record in caplog.records]
-        assert sum("refused" in line for line in lines) == refused >= 11
+        assert sum("refused" in line for line in lines) == refused >= 12
 
 
 def test_forged_invitations_begin_no_session(studio: Studio) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,6 +12,7 @@ from conftest import Make
 from whichsense.studio import Studio, leases
 from whichsense.studio.database import slots
 from whichsense.studio.history import change_draft, record
+from whichsense.studio.leases import Lease
 
 ROWS = [{"question": f"Who won cup {n}?"} for n in range(200)]
 
@@ -18,8 +20,19 @@ ROWS = [{"question": f"Who won cup {n}?"} for n in range(200)]
 def submit(studio: Studio, item: int, name: str) -> None:
     own = {"item": item, "annotator": name}
     changed = {"set": {"outcome": "nothing"}}
-    saved = change_draft(studio.database, "save", changed, version=0, **own)
-    change_draft(studio.database, "submit", {}, version=saved.version, **own)
+    with studio.database.writing() as connection:
+        saved = change_draft(connection, "save", changed, version=0, **own)
+        change_draft(connection, "submit", {}, version=saved.version, **own)
+
+
+def take(studio: Studio, name: str, seconds: float = 300, **how: Any) -> Lease | None:
+    with studio.database.writing() as connection:
+        return leases.take(connection, name, seconds, **how)
+
+
+def renew(studio: Studio, name: str, seconds: float) -> Lease | None:
+    with studio.database.writing() as connection:
+        return leases.renew(connection, name, 1, seconds)
 
 
 class Crowd:
@@ -36,7 +49,7 @@ class Crowd:
         """Take 20 times; of five takes submit two, and leave the others."""
         try:
             for turn in range(20):
-                if lease := leases.take(self.studio.database, name, 300):
+                if lease := take(self.studio, name):
                     self.hold(lease.item, name)
                     self.end(lease.item, name, is_submitted=turn % 5 < 2)
         except BaseException as error:
@@ -71,7 +84,7 @@ def test_a_thousand_takes_by_fifty_annotators(make: Make, database_url: str) -> 
     assert not crowd.failures
     assert crowd.most == 2
     for name in ("eve", "fay"):
-        while lease := leases.take(studio.database, name, 300):
+        while lease := take(studio, name):
             submit(studio, lease.item, name)
     with studio.database.reading() as connection:
         rows = connection.execute(
@@ -83,30 +96,29 @@ def test_a_thousand_takes_by_fifty_annotators(make: Make, database_url: str) -> 
 
 def test_an_item_is_given_once_to_two_windows(make: Make, database_url: str) -> None:
     studio = make("generate", overlap=2, database=database_url)
-    first = leases.take(studio.database, "ann", 300)
-    again = leases.take(studio.database, "ann", 300)
+    first = take(studio, "ann")
+    again = take(studio, "ann")
     assert first is not None and again is not None
     assert first.item == again.item
-    assert leases.take(studio.database, "ann", 300, item=2) is not None
+    assert take(studio, "ann", item=2) is not None
     # Held already, also where another place of it is free.
-    assert leases.take(studio.database, "ben", 300, item=2) is not None
-    assert leases.take(studio.database, "cem", 300, item=2) is None
+    assert take(studio, "ben", item=2) is not None
+    assert take(studio, "cem", item=2) is None
 
 
 def test_a_lease_that_ran_out_is_given_to_another(
     make: Make, database_url: str
 ) -> None:
     studio = make("generate", QUESTION, database=database_url)
-    database = studio.database
-    assert leases.take(database, "ann", -1) is not None
-    assert leases.renew(database, "ann", 1, -1) is not None  # nobody was faster
-    assert leases.take(database, "ben", 300) is not None
-    assert leases.renew(database, "ann", 1, 300) is None
-    assert leases.take(database, "ann", 300) is None
-    with database.writing() as connection:
+    assert take(studio, "ann", -1) is not None
+    assert renew(studio, "ann", -1) is not None  # nobody was faster
+    assert take(studio, "ben") is not None
+    assert renew(studio, "ann", 300) is None
+    assert take(studio, "ann") is None
+    with studio.database.writing() as connection:
         assert not leases.release(connection, "ann", 1)
         assert leases.release(connection, "ben", 1)
-    assert leases.take(database, "ann", 300) is not None
+    assert take(studio, "ann") is not None
 
 
 QUESTION = [{"question": "Who won?"}]
@@ -114,27 +126,24 @@ QUESTION = [{"question": "Who won?"}]
 
 def test_what_was_skipped_is_not_given_again(make: Make) -> None:
     studio = make("generate", QUESTION)
-    assert leases.take(studio.database, "ann", 300) is not None
+    assert take(studio, "ann") is not None
     with studio.database.writing() as connection:
         leases.release(connection, "ann", 1)
         record(connection, "skip", {"reason": "unclear"}, annotator="ann", item=1)
-    assert leases.take(studio.database, "ann", 300) is None
-    assert leases.take(studio.database, "ann", 300, item=1) is not None
+    assert take(studio, "ann") is None
+    assert take(studio, "ann", item=1) is not None
 
 
 def test_orders(make: Make) -> None:
     rows = [{"question": f"Who won {n}?", "uncertainty": n % 3 / 2} for n in range(6)]
     uncertain = make("generate", rows, order="most uncertain")
-    taken = [
-        leases.take(uncertain.database, f"a{n}", 300, order="most uncertain")
-        for n in range(3)
-    ]
+    taken = [take(uncertain, f"a{n}", order="most uncertain") for n in range(3)]
     assert [lease.item for lease in taken if lease] == [3, 6, 2]
 
     def own_order(name: str) -> list[int]:
         studio = make("generate", rows, order="random", overlap=1)
         found = []
-        while lease := leases.take(studio.database, name, 300, order="random"):
+        while lease := take(studio, name, order="random"):
             found.append(lease.item)
             submit(studio, lease.item, name)
         return found

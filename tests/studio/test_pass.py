@@ -1,14 +1,21 @@
-"""A whole pass by program, over HTTP: two generators and a validator over questions of the sample."""
+"""A whole pass, by program and in a browser: two generators and a validator over questions of the sample."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conftest import client, served
+from patience import LONGEST
 from whichsense.lab.datasets import load
 from whichsense.studio import Project, Settings, Studio, create_project
 from whichsense.studio.exports import export_to
@@ -16,6 +23,12 @@ from whichsense.studio.following import next_rows
 from whichsense.studio.imports import import_project
 
 COUNT = 20
+CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
+playwright = (
+    importlib.import_module("playwright.sync_api")
+    if importlib.util.find_spec("playwright")
+    else None
+)
 
 
 def run(*arguments: str) -> Any:
@@ -36,39 +49,176 @@ def form(annotation: Any) -> dict[str, Any]:
     return {"outcome": "several", "pairs": pairs}
 
 
-def submit(person: Any, view: dict[str, Any], value: dict[str, Any]) -> None:
-    path = f"/v1/items/{view['item']}"
-    saved = person.post(f"{path}/save", json={"version": 0, "set": value}).json()
-    answer = person.post(f"{path}/submit", json={"version": saved["draft"]["version"]})
-    assert answer.status_code == 200, answer.text
+class Program:
+    """Annotates over HTTP."""
+
+    def __init__(self, address: str, key: str) -> None:
+        self.client = client(address, key)
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+
+    def take(self) -> dict[str, Any] | None:
+        view: dict[str, Any] | None = self.client.post("/v1/take", json={}).json()[
+            "view"
+        ]
+        return view
+
+    def read_a_page(self, view: dict[str, Any]) -> None:
+        path = f"/v1/items/{view['item']}"
+        query = {"query": view["body"]["question"], "k": 3}
+        hits = self.client.post(f"{path}/search", json=query).json()["hits"]
+        self.client.post(f"{path}/view", json={"passage": hits[0]["id"]})
+
+    def write(self, view: dict[str, Any], value: dict[str, Any]) -> None:
+        change = {"version": 0, "set": value}
+        self.client.post(f"/v1/items/{view['item']}/save", json=change)
+
+    def choose(self, view: dict[str, Any], better: int) -> None:
+        self.write(view, {"verdict": "better", "better": better})
+
+    def submit(self, view: dict[str, Any]) -> None:
+        path = f"/v1/items/{view['item']}/submit"
+        answer = self.client.post(path, json={"version": 1})
+        assert answer.status_code == 200, answer.text
 
 
-def generate(studio: Studio, questions: list[Any]) -> None:
+class Person:
+    """Annotates in a browser, with the keyboard alone."""
+
+    def __init__(self, address: str, key: str) -> None:
+        self.link = f"{address}/#invitation={key}"
+
+    def __enter__(self) -> Person:
+        self.driver = playwright.sync_playwright().start()
+        self.browser = self.driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        self.page = self.browser.new_page()
+        self.page.set_default_timeout(1000 * LONGEST)
+        self.page.goto(self.link)
+        self.page.locator(".begin").wait_for()
+        self.go_on("Enter")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.browser.close()
+        self.driver.stop()
+
+    def take(self) -> dict[str, Any] | None:
+        """What the page shows; what is asked is the page's own business."""
+        if "/item/" not in self.page.url:
+            return None
+        number = int(self.page.url.rpartition("/")[2])
+        view: dict[str, Any] = self.page.evaluate(
+            "number => fetch(`/v1/items/${number}`).then(got => got.json())", number
+        )
+        self.page.wait_for_function(
+            "asked => document.title.startsWith(asked)", arg=view["body"]["question"]
+        )
+        return view
+
+    def go_on(self, key: str) -> None:
+        """Press a key that leads to another page."""
+        before = self.page.url
+        self.press(key)
+        self.page.wait_for_function("before => location.href !== before", arg=before)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        self.press("Control+a")
+        self.page.keyboard.insert_text(text)
+
+    def tab_to(self, selector: str) -> None:
+        for _ in range(50):
+            self.press("Tab")
+            if self.page.evaluate(
+                "selector => document.activeElement.matches(selector)", selector
+            ):
+                return
+        raise AssertionError(f"the Tab key never comes to {selector}")
+
+    def read_a_page(self, view: dict[str, Any]) -> None:
+        self.press("/")
+        self.type(view["body"]["question"])
+        self.press("Enter")
+        self.page.locator(".hit").first.wait_for()
+        self.tab_to(".hit")
+        self.press("Enter")
+        self.page.locator(".document").wait_for()
+
+    def write(self, view: dict[str, Any], value: dict[str, Any]) -> None:
+        if value["outcome"] == "single":
+            self.press("1")
+            self.tab_to(".form textarea")
+            self.write_names(value["answers"])
+            return
+        self.press("2")
+        for number, pair in enumerate(value["pairs"]):
+            if number < 2:
+                self.tab_to(".entry .field:first-child textarea")
+            else:
+                self.press("Escape", "a")
+            self.type(pair["question"])
+            self.press("Enter")
+            self.write_names(pair["answers"])
+
+    def write_names(self, names: list[str]) -> None:
+        for number, name in enumerate(names):
+            if number:
+                self.tab_to("[data-add-name]")
+                self.press("Enter")
+            self.type(name)
+
+    def choose(self, view: dict[str, Any], better: int) -> None:
+        self.press("2")
+        self.page.get_by_role("group", name="Which one?").wait_for()
+        self.press("Tab", str(better + 1))
+
+    def submit(self, view: dict[str, Any]) -> None:
+        self.page.locator(".state:text-is('Saved')").wait_for()
+        self.go_on("Control+Enter")
+
+
+Hands = type[Program] | type[Person]
+
+
+@pytest.fixture(params=[Program, pytest.param(Person, marks=pytest.mark.slow)])
+def hands(request: pytest.FixtureRequest) -> Hands:
+    if request.param is Person and (playwright is None or CHROMIUM is None):
+        pytest.skip("needs playwright and chromium")
+    own: Hands = request.param
+    return own
+
+
+def generate(studio: Studio, questions: list[Any], hands: Hands) -> None:
     """The first generator finds all of it; the second only the first answer of every fourth question."""
     by_id = {one.id: one for one in questions}
     for who in ("first", "second"):
         key = studio.members.invite(who)
-        with served(studio) as address, client(address, key) as person:
-            while view := person.post("/v1/take", json={}).json()["view"]:
-                path = f"/v1/items/{view['item']}"
-                query = {"query": view["body"]["question"], "k": 3}
-                hits = person.post(f"{path}/search", json=query).json()["hits"]
-                person.post(f"{path}/view", json={"passage": hits[0]["id"]})
-                question = by_id[view["body"]["id"]]
-                annotation = question.annotations[0]
-                value = form(annotation)
+        with served(studio) as address, hands(address, key) as person:
+            while view := person.take():
+                person.read_a_page(view)
+                value = form(by_id[view["body"]["id"]].annotations[0])
                 if who == "second" and view["item"] % 4 == 0:
-                    first = list(annotation.answers[0])
+                    first = value["pairs"][0]["answers"]
                     value = {"outcome": "single", "answers": first}
-                submit(person, view, value)
+                person.write(view, value)
+                person.submit(view)
 
 
-def test_a_whole_pass(tmp_path: Path) -> None:
+def test_a_whole_pass(tmp_path: Path, hands: Hands) -> None:
     questions = [one for one in load("sample/questions") if one.several][:COUNT]
     rows = [{"id": one.id, "question": one.text} for one in questions]
-    settings = Settings(kind="generate", overlap=2)
+    settings = Settings(kind="generate", overlap=2, require_search=True)
     generation = Studio(create_project(tmp_path / "generation", settings, rows))
-    generate(generation, questions)
+    generate(generation, questions, hands)
     assert generation.status()["annotations"] == {"done": 40, "held": 0, "free": 0}
     made = next_rows(generation, "validate")
     settings = Settings(kind="validate")
@@ -76,10 +226,11 @@ def test_a_whole_pass(tmp_path: Path) -> None:
     # Validation is skipped where the generators agree, as in the paper.
     assert validation.status()["items"] == {"agreed": 15, "work": 5}
     key = validation.members.invite("validator")
-    with served(validation) as address, client(address, key) as person:
-        while view := person.post("/v1/take", json={}).json()["view"]:
+    with served(validation) as address, hands(address, key) as person:
+        while view := person.take():
             assert view["body"]["pages"] and len(view["body"]["annotations"]) == 2
-            submit(person, view, {"verdict": "better", "better": 0})
+            person.choose(view, better=0)
+            person.submit(view)
     light, statement = export_to(validation, "ambignq", tmp_path / "light")
     full = export_to(validation, "ambignq-full", tmp_path / "full")[0]
     # It loads, it scores, and it counts as the paper counts.

@@ -26,7 +26,6 @@ from whichsense.lab.compact.support_examples import (
 )
 from whichsense.lab.compact.support_task import (
     ADAPTERS,
-    EncodedExamples,
     SupportOptions,
     SupportTask,
     export_adapters,
@@ -144,10 +143,6 @@ def test_only_what_is_its_own_learns(tmp_path: Path) -> None:
 
 def test_examples_are_encoded_as_they_are_read(tmp_path: Path) -> None:
     task = build_task(tmp_path)
-    encoded = task.examples
-    encoded.save(tmp_path / "again.npz")
-    again = EncodedExamples.load(tmp_path / "again.npz")
-    assert np.array_equal(again.ids.values, encoded.ids.values)
     batch = task.batch([0, 1])
     first = examples()[0]
     expected = pair(

@@ -233,7 +233,8 @@ def test_marks_that_cannot_be_read_are_told(body: str | None, tmp_path: Path) ->
 
 def test_trust_is_what_the_rows_say_and_the_default_without_them() -> None:
     rows = [({"own": float(n)}, float(n >= 20)) for n in range(40)]
-    fitted = build_trust(TrustData(true=rows, fluent=rows[:5], best=rows[:20]))
+    data = TrustData(true=rows, fluent=rows[:5], best=rows[:20])
+    fitted = build_trust(data, has_marks=False)
     low, high = probability(fitted.true, [{"own": 5.0}, {"own": 35.0}])
     assert low < 0.2 and high > 0.8
     default = Trust().to_table()

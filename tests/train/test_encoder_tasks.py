@@ -192,11 +192,11 @@ def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     assert trained.metrics["pool_at_1"] >= 0.9
     encoder = load_encoder(str(trained.model))
     good = {
-        item.question.text: {passage.id for passage in item.good} for item in task.lists
+        item.question.text: {passage.id for passage in item.good} for item in task.items
     }
     pool = {
         passage.id: passage
-        for item in task.lists
+        for item in task.items
         for passage in (*item.good, *item.bad[:3])
     }
     lines = [

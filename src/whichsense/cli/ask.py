@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,11 @@ from whichsense.cli.evidence import (
     choose_system,
     cluster_option,
     evidence_options,
+    flag_option,
     llm_options,
+    number_option,
     open_evidence,
+    path_option,
     system_option,
     threads_option,
     threshold_option,
@@ -27,7 +30,9 @@ from whichsense.errors import BadInput
 from whichsense.text.rendering import TERMINAL, show_case, show_hit
 
 if TYPE_CHECKING:
+    from whichsense.conversation import Conversation
     from whichsense.models.compact.scene import Compact
+    from whichsense.pipeline import Pipeline
     from whichsense.types import Case
 
 
@@ -40,18 +45,9 @@ if TYPE_CHECKING:
 @click.argument("question")
 @evidence_options
 @cluster_option
-@click.option(
-    "--k",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1, 10_000),
-    help="Passages to retrieve.",
-)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON: {question, method, hits: [...], coverage}.",
+@number_option("--k", 100, 1, 10_000, help="Passages to retrieve.")
+@flag_option(
+    "--json", "Print JSON: {question, method, hits: [...], coverage}.", to="as_json"
 )
 def search_command(
     question: str,
@@ -70,9 +66,7 @@ def search_command(
     hits = index.search(question, k, chosen)
     missing = missing_note(hits)
     if as_json:
-        rows = []
-        for hit in hits:
-            rows.append(dataclasses.asdict(hit.passage) | {"score": hit.score})
+        rows = [dataclasses.asdict(hit.passage) | {"score": hit.score} for hit in hits]
         table = {
             "question": question,
             "method": chosen,
@@ -106,13 +100,7 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
     context_settings={"ignore_unknown_options": True}
 )  # "-5 degrees" is a question
 @click.argument("question", required=False)
-@click.option(
-    "--file",
-    "path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Ask every line of a file.",
-)
+@path_option("--file", "Ask every line of a file.", "FILE", to="path")
 @evidence_options
 @cluster_option
 @system_option()
@@ -121,11 +109,8 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
 @click.option(
     "--k", type=click.IntRange(1, 100), help="Show at most this many readings."
 )
-@click.option(
-    "--all",
-    "show_possible",
-    is_flag=True,
-    help="Show the readings that are merely possible, too.",
+@flag_option(
+    "--all", "Show the readings that are merely possible, too.", to="show_possible"
 )
 @click.option(
     "--depth",
@@ -145,82 +130,89 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
     metavar="SECONDS",
     help="Give each question this much time, and print what is there by then.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, one line for each question."
-)
+@flag_option("--json", "Print JSON, one line for each question.", to="as_json")
 def command(
     question: str | None,
     path: Path | None,
-    folder: Path | None,
-    method: str | None,
-    cluster: str | None,
-    system: Path | None,
-    llm_url: str | None,
-    llm_model: str | None,
-    threshold: float | None,
     k: int | None,
     show_possible: bool,
-    depth: int | None,
-    keep: int | None,
-    threads: int,
-    weights: Path | None,
     timeout: float | None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Find every reading of QUESTION: its answers, a rewrite for each, how sure each is, and where it was found.
 
     A '-' reads questions from standard input, one a line. Answers that are less probable than the threshold are kept
     apart as merely possible: --all shows them. A low threshold finds more answers, a high one only the surest.
     """
-    if (
-        question and question.startswith("--") and len(question.split()) == 1
-    ):  # a single '-' may begin a number
-        raise click.NoSuchOption(question)
-    if (question is None) == (path is None):
-        raise click.UsageError(
-            "Give a QUESTION, '-' for standard input, or --file FILE."
-        )
-    alone = [" ".join(question.split())] if question not in (None, "-") else []
-    lines = {} if alone else read_lines(path)
-    model = None if system else begin_loading(weights, threads)
+    lines = read_questions(question, path)
+    model = begin_loading(asked)
     from whichsense.jobs.limits import Limits
-    from whichsense.systems import load
 
-    questions = alone or usable_questions(lines, path)
-    index, chosen = open_evidence(folder, method, cluster)
-    asked_system, llm = choose_system(system, llm_url, llm_model)
-    pipeline = load(
-        asked_system,
-        index,
-        method=chosen,
-        llm=llm,
-        depth=depth,
-        keep=keep,
-        threshold=threshold,
-        threads=threads,
-        weights=weights,
-        model=model,
-    )
-    if lines and model:
+    questions = usable_questions(lines, path)
+    pipeline = open_pipeline(model, asked)
+    if ALONE not in lines and model:
         model.load()  # damaged weights are reported now, not after hours
-    for asked in questions:
-        case = pipeline.ask(asked, limits=Limits.of(timeout))
+    for one in questions:
+        case = pipeline.ask(one, limits=Limits.of(timeout))
         if as_json:
-            shown = replace(case, readings=case.readings[:k])
-            click.echo(json.dumps(shown.to_json(), ensure_ascii=not utf8()))
+            print_record(replace(case, readings=case.readings[:k]))
         else:
             click.echo(format_case(case, k, show_possible))
 
 
-def begin_loading(weights: Path | None, threads: int) -> Compact:
+# What ask shares with chat, clarify and explain.
+
+
+def begin_loading(asked: Mapping[str, Any]) -> Compact | None:
     """The model, which begins to load before the index and all that searches it is even imported: that takes as long,
-    and leaves a core free."""
+    and leaves a core free. None where another system is asked."""
+    if asked["system"]:
+        return None
     from whichsense.models.compact.encoder import WEIGHTS
     from whichsense.models.compact.scene import Compact
 
-    model = Compact(weights or WEIGHTS, threads)
+    model = Compact(asked.get("weights") or WEIGHTS, asked["threads"])
     model.prepare()
     return model
+
+
+def open_pipeline(model: Compact | None, asked: Mapping[str, Any]) -> Pipeline:
+    """The pipeline that a command's options name, over the index that they name."""
+    from whichsense.systems import load
+
+    searched = asked["folder"], asked["method"], asked.get("cluster")
+    index, method = open_evidence(*searched)
+    system, llm = choose_system(asked["system"], asked["llm_url"], asked["llm_model"])
+    names = ("depth", "keep", "threshold", "threads", "weights")
+    given = {name: asked[name] for name in names if name in asked}
+    return load(system, index, method=method, llm=llm, model=model, **given)
+
+
+def print_record(record: Case | Conversation) -> None:
+    """Print a record as one line of JSON."""
+    click.echo(json.dumps(record.to_json(), ensure_ascii=not utf8()))
+
+
+ALONE = 0  # the line of a question that is given by itself
+
+
+def check_no_option(question: str | None) -> None:
+    """Refuse an option that there is not; a single '-' may begin a number."""
+    if question and question.startswith("--") and len(question.split()) == 1:
+        raise click.NoSuchOption(question)
+
+
+def read_questions(question: str | None, path: Path | None) -> dict[int, str]:
+    """The questions by the number of their line: the one that is given, those of standard input ('-') or of a file."""
+    check_no_option(question)
+    if (question is None) == (path is None):
+        raise click.UsageError(
+            "Give a QUESTION, '-' for standard input, or --file FILE."
+        )
+    if question not in (None, "-"):
+        return {ALONE: " ".join(question.split())}
+    return read_lines(path)
 
 
 def read_lines(path: Path | None) -> dict[int, str]:
@@ -255,7 +247,8 @@ def usable_questions(lines: Mapping[int, str], path: Path | None) -> list[str]:
 
     for number, question in lines.items():
         try:
-            check_question(question)
+            if number != ALONE:
+                check_question(question)
         except BadInput as error:
             raise BadInput(f"{_name(path)}, line {number}: {error}") from None
     return list(lines.values())

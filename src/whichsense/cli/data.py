@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whichsense.cli.evidence import data_dir_option, json_option
+from whichsense.cli.evidence import (
+    data_dir_option,
+    flag_option,
+    json_option,
+    repeated_option,
+)
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
 
@@ -35,9 +40,9 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
     """List all datasets, with the path of those that are present."""
     from whichsense.lab import datasets
 
-    paths = {}
-    for name in datasets.names():
-        paths[name] = datasets.find(datasets.entry(name), data_dir)
+    paths = {
+        name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()
+    }
     if as_json:
         rows = []
         for name, path in paths.items():
@@ -96,9 +101,7 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
     from whichsense.lab import datasets
 
-    if not names:
-        known = datasets.names()
-        names = [one for one in known if datasets.find(datasets.entry(one), data_dir)]
+    names = names or _present(data_dir)
     if not names:
         folder = datasets.data_folder(data_dir)
         click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
@@ -115,6 +118,14 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     sys.exit(0 if all(row["ok"] for row in rows) else 1)
 
 
+def _present(data_dir: Path | None) -> list[str]:
+    """Return the names of the datasets that are there."""
+    from whichsense.lab import datasets
+
+    known = datasets.names()
+    return [one for one in known if datasets.find(datasets.entry(one), data_dir)]
+
+
 def _checked_line(report: CheckReport) -> str:
     """Return what a check found, for a person."""
     mark = "ok  " if report.ok else "BAD "
@@ -125,7 +136,7 @@ def _checked_line(report: CheckReport) -> str:
 
 @command.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Download it even if it is present.")
+@flag_option("--force", "Download it even if it is present.")
 @data_dir_option
 def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     """Download a dataset into the data folder."""
@@ -145,12 +156,11 @@ def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write; what it was made from is written beside it.",
 )
-@click.option(
+@repeated_option(
     "--readings",
     "more",
-    multiple=True,
-    metavar="NAME",
-    help="Another dataset, whose readings questions of the same id take that have none.",
+    "NAME",
+    "Another dataset, whose readings questions of the same id take that have none.",
 )
 @data_dir_option
 def make_clarifications(

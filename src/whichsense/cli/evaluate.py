@@ -17,9 +17,11 @@ from whichsense.cli.evidence import (
     count_option,
     data_dir_option,
     evidence_options,
+    flag_option,
     gpus_option,
     json_option,
     limit_option,
+    number_option,
     open_evidence,
     path_option,
     system_option,
@@ -263,11 +265,7 @@ DRAWS = ("several", "all", "ambiguous")
 
 @click.command()
 @click.argument("forms", nargs=-1, type=PATH, metavar="[FILLED.json…]")
-@click.option(
-    "--filled",
-    is_flag=True,
-    help="Count the marks of filled forms: --filled ann.json ben.json",
-)
+@flag_option("--filled", "Count the marks of filled forms: --filled ann.json ben.json")
 @click.option(
     "--dataset",
     metavar="NAME|FILE",
@@ -281,14 +279,7 @@ DRAWS = ("several", "all", "ambiguous")
     metavar="N",
     help="Decides which questions are drawn.",
 )
-@click.option(
-    "--questions",
-    default=60,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Questions in the form.",
-)
+@number_option("--questions", 60, 1, help="Questions in the form.", metavar="N")
 @choice_option(
     "--draw",
     DRAWS,
@@ -299,11 +290,7 @@ DRAWS = ("several", "all", "ambiguous")
 @system_option()
 @weights_option
 @data_dir_option
-@path_option(
-    "--out",
-    "The form to write, with its page FILE.html beside it; with --filled, the result.",
-    "FILE.json",
-)
+@path_option("--out", "The form to write; with --filled, the result.", "FILE.json")
 @json_option
 def readings(
     forms: tuple[Path, ...],
@@ -322,11 +309,11 @@ def readings(
 ) -> None:
     """Have people judge the readings that whichsense ask shows.
 
-    First, --dataset NAME --out FORM.json draws questions, asks them and writes a form with the rubric, as JSON and as a
-    page. A stopped run resumes when the same command is given again. Then, with one form or more filled in, --filled
-    prints the table: the share of readings that are right, true, apart, fluent, correct and good, with 95% bootstrap
-    intervals over questions; of ambiguous questions precision, recall and judged F; the readers' agreement, and how
-    well the confidence predicts a correct reading.
+    First, --dataset NAME --out FORM.json draws questions, asks them and writes a form with the rubric, which whichsense
+    studio shows to people. A stopped run resumes when the same command is given again. Then, with one form or more
+    filled in, --filled prints the table: the share of readings that are right, true, apart, fluent, correct and good,
+    with 95% bootstrap intervals over questions; of ambiguous questions precision, recall and judged F; the readers'
+    agreement, and how well the confidence predicts a correct reading.
     """
     if filled:
         if dataset:
@@ -373,14 +360,11 @@ def _print_form(form: Form, out: Path, as_json: bool) -> None:
         "one_reading": form.one_reading,
         "no_reading": form.no_reading,
     }
-    page = out.with_suffix(".html")
     if as_json:
-        body = {"form": str(out), "page": str(page), **counts}
+        body = {"form": str(out), **counts}
         print(json.dumps(body | {"provenance": form.provenance}))
         return
-    print(
-        f"{out}, {page}: {len(form.questions):,} questions, {form.shown:,} readings to mark"
-    )
+    print(f"{out}: {len(form.questions):,} questions, {form.shown:,} readings to mark")
     kind = "ambiguous questions" if form.draw == "ambiguous" else "questions"
     print(
         f"Asked {form.asked:,} of {form.available:,} {kind}: {form.one_reading:,} got one reading, "

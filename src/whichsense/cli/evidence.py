@@ -49,6 +49,37 @@ def count_option(name: str, help: str, metavar: str = "N") -> Decorator:
     return click.option(name, type=click.IntRange(1), metavar=metavar, help=help)
 
 
+def number_option(
+    name: str,
+    default: int,
+    least: int,
+    most: int | None = None,
+    *,
+    help: str,
+    metavar: str | None = None,
+) -> Decorator:
+    """Make an option whose value is a whole number between two bounds."""
+    bounds = click.IntRange(least, most)
+    return click.option(
+        name,
+        default=default,
+        show_default=True,
+        type=bounds,
+        metavar=metavar,
+        help=help,
+    )
+
+
+def flag_option(name: str, help: str, *, to: str | None = None) -> Decorator:
+    """Make an option without a value."""
+    return click.option(*([name, to] if to else [name]), is_flag=True, help=help)
+
+
+def repeated_option(name: str, to: str, metavar: str, help: str) -> Decorator:
+    """Make an option that may be given several times; all values go to the parameter `to`."""
+    return click.option(name, to, multiple=True, metavar=metavar, help=help)
+
+
 def _all_of(*options: Decorator) -> Decorator:
     """Make one decorator of several options, which the help lists in this order."""
 
@@ -62,7 +93,7 @@ def _all_of(*options: Decorator) -> Decorator:
 
 # What commands share, whatever they do.
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = flag_option("--json", "Print JSON.", to="as_json")
 data_dir_option = path_option(
     "--data-dir", "The data folder. [default: WHICHSENSE_DATA, or the user's cache]"
 )
@@ -85,12 +116,11 @@ hits_option = path_option(
     "--hits", "Hits saved by whichsense retrieve, in place of --index.", "FILE"
 )
 
-indexes_option = click.option(
+indexes_option = repeated_option(
     "--index",
     "places",
-    multiple=True,
-    metavar="[NAME=]DIR",
-    help="Index folder to serve, or handbook, the embedded documents. Repeatable, each with a name by which requests "
+    "[NAME=]DIR",
+    "Index folder to serve, or handbook, the embedded documents. Repeatable, each with a name by which requests "
     "choose it; the first is the default. [default: the embedded sample]",
 )
 
@@ -105,10 +135,7 @@ def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str,
         name, equals, place = given.partition("=")
         if not equals or Path(given).exists():
             name, place = "", given
-        url = stored_index(Path(place)) if is_stored and place else None
-        if url is None:
-            with closing(sample.open_index(place or None)) as index:
-                url = str(index.folder)
+        url = _place_of(place, is_stored)
         name = name or sample.corpus_name(url)
         if name in named:
             raise BadInput(
@@ -116,6 +143,16 @@ def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str,
             )
         named[name] = url
     return named
+
+
+def _place_of(place: str, is_stored: bool) -> str:
+    from whichsense import sample
+
+    url = stored_index(Path(place)) if is_stored and place else None
+    if url:
+        return url
+    with closing(sample.open_index(place or None)) as index:
+        return str(index.folder)
 
 
 # The options of commands whose work is spread.
@@ -220,11 +257,11 @@ def system_option(verb: str = "Ask") -> Decorator:
 
 def threads_option(default: int = 2, each: str = "") -> Decorator:
     """Add --threads to a command; `each` says what the cores are for."""
-    return click.option(
+    return number_option(
         "--threads",
-        default=default,
-        show_default=True,
-        type=click.IntRange(1, 64),
+        default,
+        1,
+        64,
         help=f"Processor cores that the embedded model uses{each}.",
     )
 
@@ -240,8 +277,20 @@ threshold_option = click.option(
 weights_option = path_option(
     "--weights", "Weights folder of the embedded model.  [default: the one that ships]"
 )
-state_option = path_option(
-    "--state", "Folder of keys and traces.  [default: the user's state folder]"
+
+
+def _state(context: click.Context, option: click.Parameter, value: Path | None) -> Path:
+    from whichsense.serve.settings import state_folder
+
+    return value or state_folder()
+
+
+state_option = click.option(
+    "--state",
+    type=PATH,
+    metavar="DIR",
+    callback=_state,
+    help="Folder of keys and traces.  [default: the user's state folder]",
 )
 
 
@@ -259,11 +308,7 @@ def service_options(threads: int) -> Decorator:
             help="Most time for one answer, with its time in the queue.",
         ),
         state_option,
-        click.option(
-            "--no-traces",
-            is_flag=True,
-            help="Keep no case longer than a stream may need it.",
-        ),
+        flag_option("--no-traces", "Keep no case longer than a stream may need it."),
     )
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whichsense.cli.ask import begin_loading, read_lines, usable_questions, utf8
+from whichsense.cli.ask import (
+    begin_loading,
+    open_pipeline,
+    print_record,
+    read_questions,
+    usable_questions,
+)
 from whichsense.cli.ask import command as ask
-from whichsense.cli.evidence import choose_system, open_evidence
 from whichsense.text.rendering import TERMINAL, show_story
 
 if TYPE_CHECKING:
@@ -48,50 +52,22 @@ def command(words: tuple[int, int] | None, **asked: Any) -> None:
 
     A '-' reads questions from standard input, one a line. Only what is probable is told.
     """
-    question, path = asked["question"], asked["path"]
-    if (question is None) == (path is None):
-        raise click.UsageError(
-            "Give a QUESTION, '-' for standard input, or --file FILE."
-        )
-    if question not in (None, "-"):
-        questions = [" ".join(question.split())]
-    else:
-        questions = usable_questions(read_lines(path), path)
-    pipeline = _with_length(_load(asked), words)
+    lines = read_questions(asked["question"], asked["path"])
+    questions = usable_questions(lines, asked["path"])
+    pipeline = _with_length(open_pipeline(begin_loading(asked), asked), words)
     from whichsense.jobs.limits import Limits
 
     for one in questions:
         limits = Limits.of(asked["timeout"])
         case = pipeline.run([one], "long answer", limits=limits)[0]
         if asked["as_json"]:
-            click.echo(json.dumps(case.to_json(), ensure_ascii=not utf8()))
+            print_record(case)
         else:
             click.echo(TERMINAL.write(show_story(case)) + "\n")
 
 
 # What ask takes, explain takes, too.
 command.params[:0] = [option for option in ask.params if option.name not in _NOT_SHARED]
-
-
-def _load(asked: dict[str, Any]) -> Pipeline:
-    threads, weights = asked["threads"], asked["weights"]
-    model = None if asked["system"] else begin_loading(weights, threads)
-    from whichsense.systems import load
-
-    index, method = open_evidence(asked["folder"], asked["method"])
-    system, llm = choose_system(asked["system"], asked["llm_url"], asked["llm_model"])
-    return load(
-        system,
-        index,
-        method=method,
-        llm=llm,
-        depth=asked["depth"],
-        keep=asked["keep"],
-        threshold=asked["threshold"],
-        threads=threads,
-        weights=weights,
-        model=model,
-    )
 
 
 def _with_length(pipeline: Pipeline, words: tuple[int, int] | None) -> Pipeline:

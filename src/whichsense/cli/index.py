@@ -14,17 +14,20 @@ from whichsense.cli.evidence import (
     cluster_option,
     data_dir_option,
     evidence_options,
+    flag_option,
     json_option,
     limit_option,
+    number_option,
     open_evidence,
     path_option,
+    repeated_option,
     use_executor,
     workers_option,
 )
 from whichsense.jobs.limits import show_progress
 
 if TYPE_CHECKING:
-    from whichsense.index import Health, Manifest
+    from whichsense.index import Health, Manifest, Spread
     from whichsense.protocols import Encoder
 
 
@@ -33,12 +36,10 @@ if TYPE_CHECKING:
 
 def health_table(health: Health) -> dict[str, Any]:
     """Return what a check found, as JSON has it."""
-    served = None
-    if health.manifest:
-        served = {
-            "generation": health.manifest.generation,
-            "passages": health.manifest.passages,
-        }
+    served, manifest = None, health.manifest
+    if manifest:
+        names = ("generation", "passages")
+        served = {name: getattr(manifest, name) for name in names}
     return {
         "sound": health.sound,
         "served": served,
@@ -82,10 +83,9 @@ def readable(name: str, value: Any) -> str:
         more = f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
         return ", ".join(paths[:5]) + more
     if isinstance(value, dict):
-        items = []
-        for key, item in value.items():
-            if not isinstance(item, list):
-                items.append(f"{key} {item}")
+        items = [
+            f"{key} {item}" for key, item in value.items() if not isinstance(item, list)
+        ]
         return ", ".join(items)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
@@ -119,19 +119,13 @@ def command() -> None:
 @command.command()
 @_sources_argument
 @path_option("--out", "Folder of the index.", required=True)
+@number_option("--words", 100, 10, 1000, help="Words in a passage.")
 @click.option(
-    "--words",
-    default=100,
-    show_default=True,
-    type=click.IntRange(10, 1000),
-    help="Words in a passage.",
+    "--sentences/--no-sentences",
+    default=None,
+    help="Cut passages at the ends of sentences, or every N words. [default: sentences for files of one document]",
 )
-@click.option(
-    "--sentences", is_flag=True, help="Cut passages at the ends of sentences."
-)
-@click.option(
-    "--dense", is_flag=True, help="Encode passages as vectors, for search by meaning."
-)
+@flag_option("--dense", "Encode passages as vectors, for search by meaning.")
 @click.option(
     "--encoder",
     metavar="NAME",
@@ -157,7 +151,7 @@ def build(
     sources: tuple[str, ...],
     out: Path,
     words: int,
-    sentences: bool,
+    sentences: bool | None,
     dense: bool,
     encoder: str | None,
     shards: int | None,
@@ -175,16 +169,7 @@ def build(
     """
     from whichsense import index
 
-    if shard_by and not shards:
-        raise click.UsageError("--shard-by needs --shards N.")
-    if cluster and not shards:
-        raise click.UsageError("--cluster needs --shards N: shards are what is spread.")
-    spread = None
-    if shards:
-        spread = index.Spread(shards, shard_by or "hash")
-    if spread and cluster:
-        executor = use_executor(cluster, workers)
-        spread = dataclasses.replace(spread, executor=executor, remote=True)
+    spread = _spread(shards, shard_by, cluster, workers)
     chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
         built = index.Index.build(
@@ -199,6 +184,25 @@ def build(
             shards=spread,
         )
     print_built(built.manifest, out, as_json)
+
+
+def _spread(
+    shards: int | None, by: str | None, cluster: str | None, workers: int | None
+) -> Spread | None:
+    """How the index is spread over shards, and these over machines."""
+    from whichsense.index import Spread
+
+    if by and not shards:
+        raise click.UsageError("--shard-by needs --shards N.")
+    if cluster and not shards:
+        raise click.UsageError("--cluster needs --shards N: shards are what is spread.")
+    if not shards:
+        return None
+    spread = Spread(shards, by or "hash")
+    if not cluster:
+        return spread
+    executor = use_executor(cluster, workers)
+    return dataclasses.replace(spread, executor=executor, remote=True)
 
 
 @command.command()
@@ -236,19 +240,9 @@ def add(
 
 @command.command()
 @_folder_argument
-@click.option(
-    "--id",
-    "ids",
-    multiple=True,
-    metavar="ID",
-    help="Id of a document or a passage. Repeatable.",
-)
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="NAME",
-    help="Source whose passages are deleted. Repeatable.",
+@repeated_option("--id", "ids", "ID", "Id of a document or a passage. Repeatable.")
+@repeated_option(
+    "--source", "sources", "NAME", "Source whose passages are deleted. Repeatable."
 )
 @json_option
 def delete(
@@ -284,9 +278,9 @@ def info(folder: Path, as_json: bool) -> None:
     manifest = manifest_of(folder)
     table = summary(manifest)
     if as_json:
-        files = {}
-        for name, record in manifest.files.items():
-            files[name] = dataclasses.asdict(record)
+        files = {
+            name: dataclasses.asdict(record) for name, record in manifest.files.items()
+        }
         print(json.dumps(table | {"files": files}))
         return
     for name, value in table.items():
@@ -374,16 +368,8 @@ def _encoder(name: str | None) -> Encoder:
     "FILE",
     required=True,
 )
-@click.option(
-    "--k",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1, 10_000),
-    help="Passages to retrieve for each question.",
-)
-@click.option(
-    "--rewrites", is_flag=True, help="Also search for the annotators' rewrites."
-)
+@number_option("--k", 100, 1, 10_000, help="Passages to retrieve for each question.")
+@flag_option("--rewrites", "Also search for the annotators' rewrites.")
 @data_dir_option
 @limit_option
 def retrieve_command(

@@ -18,6 +18,7 @@ from whichsense.cli.evidence import (
     hits_option,
     json_option,
     limit_option,
+    number_option,
     open_hits_or_index,
     path_option,
     use_executor,
@@ -48,12 +49,7 @@ POLICIES = ("benchmarks", "people")
     metavar="NAME",
     help="In place of --system: a provider's own system, such as compact.",
 )
-@click.option(
-    "--weights",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Another compact model than the shipped.",
-)
+@path_option("--weights", "Another compact model than the shipped.", "DIR")
 @click.option(
     "--dataset",
     required=True,
@@ -87,14 +83,7 @@ POLICIES = ("benchmarks", "people")
 @path_option("--out", "The predictions.", "FILE", required=True)
 @data_dir_option
 @limit_option
-@click.option(
-    "--batch",
-    default=8,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Questions at once.",
-)
+@number_option("--batch", 8, 1, help="Questions at once.", metavar="N")
 @json_option
 def command(
     system: Path | None,

@@ -1,4 +1,4 @@
-"""whichsense score and report: predictions against gold, and pages from the results."""
+"""whichsense score: predictions against gold, and two systems compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whichsense.cli.evidence import choice_option, json_option, path_option
+from whichsense.cli.evidence import choice_option, flag_option, json_option
 
 if TYPE_CHECKING:
     from whichsense.lab.evaluation.scoring import Comparison, Result
@@ -53,10 +53,9 @@ _COMMON = (
         metavar="TEXT",
         help="Name of the system in the result. [default: the file name of PRED]",
     ),
-    click.option(
+    flag_option(
         "--allow-missing",
-        is_flag=True,
-        help="Score missing and empty predictions as zero instead of stopping.",
+        "Score missing and empty predictions as zero instead of stopping.",
     ),
     click.option(
         "--per-question",
@@ -92,23 +91,23 @@ def _benchmark_options(function: Callable[..., None]) -> Callable[..., None]:
     "released: the official script. paper: the paper's formula, without 1:1 matching. "
     "in_order: matching in the order of the predictions, as REFUEL describes it.",
 )
-def ambignq(as_json: bool, per_question: bool, **options: Any) -> None:
+def ambignq(**options: Any) -> None:
     """F1 over answers; with questions, F1 by BLEU and EDIT-F1.
 
     PRED is {id: [answer…]} or {id: [{question, answer}…]}.
     """
-    _score("ambignq", as_json, per_question, **options)
+    _score("ambignq", **options)
 
 
 @command.command()
 @_benchmark_options
-def nq(as_json: bool, per_question: bool, **options: Any) -> None:
+def nq(**options: Any) -> None:
     """Exact match, for NQ-open, TriviaQA and similar datasets.
 
     GOLD is NQ-open's JSON lines, TriviaQA's official JSON, or records with question and answer. PRED is {id or
     question: answer or [answer…]}, or a list in the order of GOLD.
     """
-    _score("nq", as_json, per_question, **options)
+    _score("nq", **options)
 
 
 @command.command()
@@ -125,12 +124,12 @@ def nq(as_json: bool, per_question: bool, **options: Any) -> None:
     metavar="DIR",
     help="Folder of a local BERT model; adds BERTScore.",
 )
-def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
+def cambignq(**options: Any) -> None:
     """Clarification questions: BLEU, category and options.
 
     PRED is {id: text of the clarification question}.
     """
-    _score("cambignq", as_json, per_question, **options)
+    _score("cambignq", **options)
 
 
 @command.command("cambignq-answers")
@@ -141,32 +140,32 @@ def cambignq(as_json: bool, per_question: bool, **options: Any) -> None:
     "released",
     "released: one assignment of answers for precision and one for recall. paper: a single assignment.",
 )
-def cambignq_answers(as_json: bool, per_question: bool, **options: Any) -> None:
+def cambignq_answers(**options: Any) -> None:
     """Answers for the options of clarification questions: F1, end to end, without asking; collapse.
 
     PRED is {id: [answer of each option…]}, or what whichsense predict --goal "clarified answers" wrote.
     """
-    _score("cambignq-answers", as_json, per_question, **options)
+    _score("cambignq-answers", **options)
 
 
 @command.command()
 @_benchmark_options
-def ambiguity(as_json: bool, per_question: bool, **options: Any) -> None:
+def ambiguity(**options: Any) -> None:
     """Is a question ambiguous? Accuracy, precision, recall, F1.
 
     GOLD is AmbigNQ's file. PRED is {id: true or false}, or what whichsense predict --goal ambiguity wrote.
     """
-    _score("ambiguity", as_json, per_question, **options)
+    _score("ambiguity", **options)
 
 
 @command.command()
 @_benchmark_options
-def ramdocs(as_json: bool, per_question: bool, **options: Any) -> None:
+def ramdocs(**options: Any) -> None:
     """All right answers and no false one, from documents that disagree.
 
     PRED is {id: [answer…]} or {id: [{question, answer}…]}.
     """
-    _score("ramdocs", as_json, per_question, **options)
+    _score("ramdocs", **options)
 
 
 @command.command()
@@ -202,12 +201,7 @@ def ramdocs(as_json: bool, per_question: bool, **options: Any) -> None:
     help="Answers of the official reader, in place of --reader.",
 )
 def asqa(
-    as_json: bool,
-    per_question: bool,
-    reader: str | None,
-    judge: str | None,
-    reader_answers: Path | None,
-    **options: Any,
+    reader: str | None, judge: str | None, reader_answers: Path | None, **options: Any
 ) -> None:
     """Long answers: ROUGE-L, STR-EM and, with a reader, Disambig-F1 and DR.
 
@@ -220,7 +214,7 @@ def asqa(
     options["reader"] = load_reader(reader) if reader else None
     options["judge"] = load_judge(judge) if judge else None
     options["reader_answers"] = reader_answers
-    _score("asqa", as_json, per_question, **options)
+    _score("asqa", **options)
 
 
 @command.command()
@@ -259,9 +253,9 @@ def _print_comparison(comparison: Comparison) -> None:
 
 def _score(
     benchmark: str,
+    *,
     as_json: bool,
     per_question: bool,
-    *,
     gold: Path,
     pred: Path,
     **options: Any,
@@ -296,45 +290,3 @@ def _print_result(result: Result) -> None:
     print("In brackets: 95% bootstrap intervals.")
     for note in result.notes:
         print(note)
-
-
-# whichsense report: saved results as one page.
-
-_REPORT_FILE = click.Path(path_type=Path)
-
-
-@click.command()
-@click.argument("results", nargs=-1, required=True, type=_REPORT_FILE)
-@path_option("--out", "The HTML file to write.", "FILE", required=True)
-@click.option(
-    "--title",
-    default="Results",
-    show_default=True,
-    metavar="TEXT",
-    help="The heading of the page.",
-)
-@click.option(
-    "--differences",
-    type=click.IntRange(0),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How many questions to show for each pair of systems, those that differ most first.",
-)
-def report_command(
-    results: tuple[Path, ...], out: Path, title: str, differences: int
-) -> None:
-    """Turn result files into one page with tables.
-
-    RESULTS come from: whichsense score … --json --per-question > result.json. The page needs no other file. Where
-    two systems were scored on the same questions, the page tests whether the difference may be chance and shows the
-    questions where they differ, side by side.
-    """
-    from whichsense.files import write_atomically
-    from whichsense.lab.evaluation.report import build_page
-    from whichsense.lab.evaluation.scoring import load_result
-
-    page = build_page([load_result(path) for path in results], title, differences)
-    write_atomically(out, page)
-    size = len(page.encode()) / 1000
-    print(f"{out}: {len(results)} results, {size:,.0f} kB")

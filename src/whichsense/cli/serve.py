@@ -10,24 +10,30 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import click
 
+from whichsense import types
 from whichsense.cli.ask import format_case
 from whichsense.cli.evidence import (
     cluster_option,
+    flag_option,
     indexes_option,
+    json_option,
     method_option,
     named_method,
     named_places,
+    number_option,
+    repeated_option,
     service_options,
     state_option,
     system_option,
 )
 from whichsense.errors import BadConfig, BadInput, did_you_mean, require
-from whichsense.serve.settings import SCOPES, ApiKey, KeyFile, state_folder
+from whichsense.serve.settings import SCOPES, ApiKey, KeyFile, ServiceSettings
 from whichsense.serve.state import FILE, Conversations, Traces
 from whichsense.text.rendering import printable
 
@@ -96,48 +102,30 @@ class _ServeCommand(click.Command):
     show_default=True,
     help="Address to listen at. One that other machines reach needs an API key.",
 )
-@click.option(
-    "--port",
-    default=8000,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port to listen at; 0 takes a free one.",
+@number_option("--port", 8000, 0, 65535, help="Port to listen at; 0 takes a free one.")
+@number_option("--workers", 1, 1, 64, help="Processes, each with its own models.")
+@number_option(
+    "--parallel", 2, 1, 64, help="Questions that each worker answers at once."
 )
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Processes, each with its own models.",
-)
-@click.option(
-    "--parallel",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 64),
-    help="Questions that each worker answers at once.",
-)
-@click.option(
+@number_option(
     "--queue",
-    default=64,
-    show_default=True,
-    type=click.IntRange(0, 10_000),
+    64,
+    0,
+    10_000,
     help="Questions that may wait in each worker. One more is refused with 429.",
 )
 @service_options(threads=1)
-@click.option(
+@repeated_option(
     "--host-name",
     "hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Name under which this machine may be asked, beside localhost. Repeatable.",
+    "NAME",
+    "Name under which this machine may be asked, beside localhost. Repeatable.",
 )
-@click.option(
+@repeated_option(
     "--allow-origin",
     "origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Site whose pages may ask, such as https://example.org. Repeatable.",
+    "ORIGIN",
+    "Site whose pages may ask, such as https://example.org. Repeatable.",
 )
 @click.option(
     "--root-path",
@@ -145,12 +133,11 @@ class _ServeCommand(click.Command):
     metavar="PATH",
     help="What a proxy puts before every path, such as /whichsense.",
 )
-@click.option(
+@repeated_option(
     "--proxy",
     "proxies",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Address or network of a proxy whose X-Forwarded-For and -Proto are believed. Repeatable.",
+    "ADDRESS",
+    "Address or network of a proxy whose X-Forwarded-For and -Proto are believed. Repeatable.",
 )
 @click.option(
     "--access-log",
@@ -158,32 +145,12 @@ class _ServeCommand(click.Command):
     metavar="FILE",
     help="Write a line of JSON for each request; - for standard error.",
 )
-@click.option(
-    "--log-questions", is_flag=True, help="Write the questions into these lines, too."
-)
+@flag_option("--log-questions", "Write the questions into these lines, too.")
 def command(
     places: tuple[str, ...],
-    method: str | None,
     cluster: str | None,
-    replicas: int,
-    system: Path | None,
     compare: tuple[Path, ...],
-    host: str,
-    port: int,
-    workers: int,
-    parallel: int,
-    threshold: float | None,
-    threads: int,
-    queue: int,
-    deadline: float,
-    state: Path | None,
-    no_traces: bool,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
-    root_path: str,
-    proxies: tuple[str, ...],
-    access_log: str,
-    log_questions: bool,
+    **given: Any,
 ) -> None:
     """Serve indexes over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
 
@@ -194,35 +161,34 @@ def command(
     require("fastapi", "serve")
     require("uvicorn", "serve")
     from whichsense.serve.app import serve
-    from whichsense.serve.settings import ServiceSettings, state_folder
 
-    settings = ServiceSettings(
-        indexes=named_places(places, is_stored=bool(cluster)),
+    settings = _settings(
+        named_places(places, is_stored=bool(cluster)),
         cluster=cluster or "",
-        replicas=replicas,
-        system=str(system or "compact"),
         compare=tuple(str(path) for path in compare),
-        method=named_method(method),
-        threshold=threshold,
-        host=host,
-        port=port,
-        workers=workers,
-        parallel=parallel,
-        threads=threads,
-        queue=queue,
-        deadline=deadline,
-        state=state or state_folder(),
-        traces=not no_traces,
-        hosts=hosts,
-        origins=origins,
-        root_path=root_path,
-        proxies=proxies,
-        access_log=access_log,
-        log_questions=log_questions,
         api_key=os.environ.get("WHICHSENSE_API_KEY", ""),
         api_key_scopes=_scopes(os.environ.get("WHICHSENSE_API_KEY_SCOPES", "ask")),
+        **given,
     )
     serve(settings, say=click.echo)
+
+
+def _settings(
+    indexes: dict[str, str],
+    *,
+    system: Path | None,
+    method: str | None,
+    no_traces: bool,
+    **given: Any,
+) -> ServiceSettings:
+    """The settings of a service; options that are called as they are go on unchanged."""
+    return ServiceSettings(
+        indexes=indexes,
+        system=str(system or "compact"),
+        method=named_method(method),
+        traces=not no_traces,
+        **given,
+    )
 
 
 def _scopes(text: str) -> tuple[str, ...]:
@@ -248,16 +214,7 @@ def _scopes(text: str) -> tuple[str, ...]:
 @method_option
 @system_option()
 @service_options(threads=2)
-def mcp_command(
-    places: tuple[str, ...],
-    method: str | None,
-    system: Path | None,
-    threshold: float | None,
-    threads: int,
-    deadline: float,
-    state: Path | None,
-    no_traces: bool,
-) -> None:
+def mcp_command(places: tuple[str, ...], **given: Any) -> None:
     """Serve an index to the program that starts this one, by the Model Context Protocol over stdin and stdout.
 
     Tools: ask, clarify, reply, explain, search, read. A program adds it as the command: whichsense mcp --index DIR
@@ -265,18 +222,8 @@ def mcp_command(
     require("mcp", "serve")
     require("fastapi", "serve")
     from whichsense.serve.mcp import serve_stdio
-    from whichsense.serve.settings import ServiceSettings, state_folder
 
-    settings = ServiceSettings(
-        indexes=named_places(places),
-        system=str(system or "compact"),
-        method=named_method(method),
-        threshold=threshold,
-        threads=threads,
-        deadline=deadline,
-        state=state or state_folder(),
-        traces=not no_traces,
-    )
+    settings = _settings(named_places(places), **given)
     if sys.stdin.isatty():
         hint = "Waiting for a program that speaks MCP. Ctrl-C ends it."
         click.echo(hint, err=True)
@@ -302,12 +249,11 @@ def keys_command() -> None:
     show_default=True,
     help="What the key allows: to ask, or to see and change everything (write). Repeatable.",
 )
-@click.option(
+@repeated_option(
     "--index",
     "indexes",
-    multiple=True,
-    metavar="NAME",
-    help="Index that the key may use, by its name in the service. Repeatable.  [default: all]",
+    "NAME",
+    "Index that the key may use, by its name in the service. Repeatable.  [default: all]",
 )
 @click.option(
     "--rate",
@@ -331,10 +277,10 @@ def add(
     rate: int | None,
     quota: int | None,
     expires: str | None,
-    state: Path | None,
+    state: Path,
 ) -> None:
     """Make a key for NAME and print it. It is kept as a hash and cannot be printed again."""
-    token = KeyFile(state or state_folder()).add(
+    token = KeyFile(state).add(
         name,
         scopes,
         indexes=indexes,
@@ -347,10 +293,10 @@ def add(
 
 @keys_command.command(name="list")
 @state_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_keys(state: Path | None, as_json: bool) -> None:
+@json_option
+def list_keys(state: Path, as_json: bool) -> None:
     """List all keys, revoked ones too."""
-    keys = list(KeyFile(state or state_folder()).keys().values())
+    keys = list(KeyFile(state).keys().values())
     if as_json:
         click.echo(json.dumps([_row(key) for key in keys]))
         return
@@ -383,9 +329,9 @@ def _row(key: ApiKey) -> dict[str, Any]:
 @keys_command.command()
 @click.argument("name", metavar="ID|NAME")
 @state_option
-def revoke(name: str, state: Path | None) -> None:
+def revoke(name: str, state: Path) -> None:
     """Revoke the key with this id, or all keys of this name. Services that run refuse it at once."""
-    for key in KeyFile(state or state_folder()).revoke(name):
+    for key in KeyFile(state).revoke(name):
         click.echo(f"revoked {key.id} ({key.name})")
 
 
@@ -395,12 +341,11 @@ def _day(seconds: float) -> str:
 
 # whichsense backup, restore: keys, traces and indexes of a service.
 
-backup_indexes_option = click.option(
+backup_indexes_option = repeated_option(
     "--index",
     "places",
-    multiple=True,
-    metavar="NAME=DIR",
-    help="Index folder, and its name in the backup. Repeatable.",
+    "NAME=DIR",
+    "Index folder, and its name in the backup. Repeatable.",
 )
 
 
@@ -408,12 +353,12 @@ backup_indexes_option = click.option(
 @click.argument("folder", type=click.Path(path_type=Path))
 @backup_indexes_option
 @state_option
-def backup_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+def backup_command(folder: Path, places: tuple[str, ...], state: Path) -> None:
     """Save the state of a service, which may run meanwhile, and indexes to FOLDER. A backup that was stopped is resumed
     by the same command."""
     from whichsense.serve.backup import back_up
 
-    done = back_up(folder, state or state_folder(), _folders(places))
+    done = back_up(folder, state, _folders(places))
     click.echo(f"{folder}: {done['files']:,} files, {done['bytes']:,} bytes")
 
 
@@ -421,12 +366,12 @@ def backup_command(folder: Path, places: tuple[str, ...], state: Path | None) ->
 @click.argument("folder", type=click.Path(path_type=Path))
 @backup_indexes_option
 @state_option
-def restore_command(folder: Path, places: tuple[str, ...], state: Path | None) -> None:
+def restore_command(folder: Path, places: tuple[str, ...], state: Path) -> None:
     """Put the state of the backup in FOLDER, and the indexes that are named, where nothing is yet. What was stopped is
     resumed by the same command."""
     from whichsense.serve.backup import restore
 
-    done = restore(folder, state or state_folder(), _folders(places))
+    done = restore(folder, state, _folders(places))
     click.echo(f"{done['files']:,} files, {done['bytes']:,} bytes restored")
 
 
@@ -452,26 +397,14 @@ def traces_command() -> None:
 
 @traces_command.command(name="list")
 @state_option
-@click.option(
-    "--limit",
-    default=20,
-    show_default=True,
-    type=click.IntRange(1, 100_000),
-    help="Newest cases to list.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_traces(state: Path | None, limit: int, as_json: bool) -> None:
+@number_option("--limit", 20, 1, 100_000, help="Newest cases to list.")
+@json_option
+def list_traces(state: Path, limit: int, as_json: bool) -> None:
     """List what was asked, newest first, and how many cases were lost."""
-    traces = _open(state)
-    summaries = traces.summaries(limit)
-    gaps = traces.gaps()
-    traces.close()
+    with closing(_open(state)) as traces:
+        summaries, gaps = traces.summaries(limit), traces.gaps()
     if as_json:
-        table = {
-            "cases": [dataclasses.asdict(one) for one in summaries],
-            "gaps": [dataclasses.asdict(one) for one in gaps],
-        }
-        click.echo(json.dumps(table))
+        click.echo(json.dumps(types.encode({"cases": summaries, "gaps": gaps})))
         return
     for one in summaries:
         said = f"  +{one.up} -{one.down}" if one.up or one.down else ""
@@ -487,8 +420,8 @@ def list_traces(state: Path | None, limit: int, as_json: bool) -> None:
 @traces_command.command()
 @click.argument("case_id", metavar="ID")
 @state_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(case_id: str, state: Path | None, as_json: bool) -> None:
+@json_option
+def show(case_id: str, state: Path, as_json: bool) -> None:
     """Print one case and what was said of it."""
     traces = _open(state)
     served = traces.find(case_id)
@@ -520,18 +453,13 @@ def show(case_id: str, state: Path | None, as_json: bool) -> None:
     metavar="FILE",
     help="File to write.  [default: standard output]",
 )
-def export(state: Path | None, out: Path | None) -> None:
+def export(state: Path, out: Path | None) -> None:
     """Write every case with its feedback as JSON lines, oldest first."""
-    traces = _open(state)
-    stream = open(out, "w", encoding="utf-8") if out else sys.stdout
     count = 0
-    try:
+    with closing(_open(state)) as traces, ExitStack() as stack:
+        stream = stack.enter_context(open(out, "w")) if out else sys.stdout
         for count, row in enumerate(traces.export(), 1):  # noqa: B007
             stream.write(json.dumps(row) + "\n")
-    finally:
-        traces.close()
-        if out:
-            stream.close()
     if out:
         click.echo(f"{out}: {count:,} cases")
 
@@ -542,21 +470,17 @@ def export(state: Path | None, out: Path | None) -> None:
     "--older-than", metavar="AGE", help="Delete all that are older: 90d, 12h, 30m."
 )
 @state_option
-def delete(
-    case_ids: tuple[str, ...], older_than: str | None, state: Path | None
-) -> None:
+def delete(case_ids: tuple[str, ...], older_than: str | None, state: Path) -> None:
     """Delete cases by id or by age, with their feedback; by age, conversations too."""
     if not case_ids and not older_than:
         raise click.UsageError("Say what to delete: ID... or --older-than AGE.")
     seconds = parse_age(older_than) if older_than else None
-    traces = _open(state)
-    deleted = sum(traces.delete(case_id) for case_id in case_ids)
-    if seconds is not None:
-        deleted += traces.delete_older(seconds)
-        conversations = Conversations((state or state_folder()) / FILE)
-        conversations.delete_older(seconds)
-        conversations.close()
-    traces.close()
+    with closing(_open(state)) as traces:
+        deleted = sum(traces.delete(case_id) for case_id in case_ids)
+        if seconds is not None:
+            deleted += traces.delete_older(seconds)
+            with closing(Conversations(state / FILE)) as conversations:
+                conversations.delete_older(seconds)
     click.echo(f"{deleted:,} cases deleted")
 
 
@@ -574,8 +498,8 @@ def parse_age(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _open(state: Path | None) -> Traces:
-    path = (state or state_folder()) / FILE
+def _open(state: Path) -> Traces:
+    path = state / FILE
     if not path.exists():
         raise BadInput(
             f"There are no traces at '{path}'. A service that runs with --state DIR keeps them there."

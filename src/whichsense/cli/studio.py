@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,8 +151,7 @@ def new(
     with _opened(folder) as studio:
         count = studio.database.count_items()
         token = studio.members.invite("owner", "owner")
-    click.echo(f"{project.name}: {count:,} items in {folder}")
-    click.echo(f"The owner's link, shown once: {_link(None, token)}")
+    _say_made(project.name, folder, count, token)
     click.echo(f"Serve it: whichsense studio serve {folder}")
 
 
@@ -219,11 +218,7 @@ def invite(folder: Path, name: str, role: str, url: str | None) -> None:
 def status(folder: Path, as_json: bool) -> None:
     """Print how far a project is, and who did what."""
     with _opened(folder) as studio:
-        table = studio.status()
-    if as_json:
-        click.echo(json.dumps(table))
-    else:
-        _print_status(table)
+        _print(studio.status(), as_json, _status_lines)
 
 
 @command.command()
@@ -234,17 +229,7 @@ def agreement(folder: Path, as_json: bool) -> None:
     from whichsense.studio import reports
 
     with _opened(folder) as studio:
-        report = reports.agreement(studio)
-    if as_json:
-        click.echo(json.dumps(report))
-        return
-    for one in report["measures"]:
-        value = "undefined" if one["value"] is None else f"{one['value']:.3f}"
-        low = one["low"]
-        bounds = "" if low is None else f" ({low:.3f} to {one['high']:.3f})"
-        click.echo(
-            f"{one['name']}: {value}{bounds}, {one['units']:,} items. {one['says']}"
-        )
+        _print(reports.agreement(studio), as_json, _agreement_lines)
 
 
 @command.command()
@@ -255,15 +240,7 @@ def pay(folder: Path, as_json: bool) -> None:
     from whichsense.studio import reports
 
     with _opened(folder) as studio:
-        table = reports.pay(studio)
-    if as_json:
-        click.echo(json.dumps(table))
-        return
-    for row in table["rows"]:
-        sums = f"{row['pay']:>9,.2f} + {row['bonus']:,.2f} = {row['total']:,.2f} {table['currency']}"
-        click.echo(
-            f"{row['name']:<20} {row['items']:>6,} {row['seconds'] / 60:>8.1f} min {sums}"
-        )
+        _print(reports.pay(studio), as_json, _pay_lines)
 
 
 @command.command()
@@ -301,25 +278,43 @@ def import_(folder: Path, files: tuple[Path, ...], form: str, database: str) -> 
     with _opened(folder) as studio:
         token = studio.members.invite("owner", "owner") if form != "jsonl" else ""
         count = studio.database.count_items()
-    click.echo(f"{project.name}: {count:,} items in {folder}")
-    if token:
-        click.echo(f"The owner's link, shown once: {_link(None, token)}")
+    _say_made(project.name, folder, count, token)
 
 
-def _print_status(table: dict[str, Any]) -> None:
+def _print(table: Any, as_json: bool, lines: Callable[[Any], Iterator[str]]) -> None:
+    click.echo(json.dumps(table) if as_json else "\n".join(lines(table)))
+
+
+def _status_lines(table: Any) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {part}" for part, count in table["items"].items())
-    click.echo(f"{table['project']} ({table['kind']}): {counts} items")
+    yield f"{table['project']} ({table['kind']}): {counts} items"
     annotations = table["annotations"]
     total = sum(annotations.values())
-    click.echo(
-        f"{annotations['done']:,} of {total:,} annotations submitted, {annotations['held']:,} in work"
-    )
+    yield f"{annotations['done']:,} of {total:,} annotations submitted, {annotations['held']:,} in work"
     for member in table["members"]:
         paused = f"  paused: {member['paused']}" if member["paused"] else ""
         minutes = member["seconds"] / 60
-        click.echo(
-            f"{member['name']:<20} {member['role']:<12} {member['submitted']:>6,} {minutes:>8.1f} min{paused}"
-        )
+        yield f"{member['name']:<20} {member['role']:<12} {member['submitted']:>6,} {minutes:>8.1f} min{paused}"
+
+
+def _agreement_lines(report: Any) -> Iterator[str]:
+    for one in report["measures"]:
+        value = "undefined" if one["value"] is None else f"{one['value']:.3f}"
+        low = one["low"]
+        bounds = "" if low is None else f" ({low:.3f} to {one['high']:.3f})"
+        yield f"{one['name']}: {value}{bounds}, {one['units']:,} items. {one['says']}"
+
+
+def _pay_lines(table: Any) -> Iterator[str]:
+    for row in table["rows"]:
+        sums = f"{row['pay']:>9,.2f} + {row['bonus']:,.2f} = {row['total']:,.2f} {table['currency']}"
+        yield f"{row['name']:<20} {row['items']:>6,} {row['seconds'] / 60:>8.1f} min {sums}"
+
+
+def _say_made(name: str, folder: Path, count: int, token: str) -> None:
+    click.echo(f"{name}: {count:,} items in {folder}")
+    if token:
+        click.echo(f"The owner's link, shown once: {_link(None, token)}")
 
 
 def _link(url: str | None, token: str) -> str:

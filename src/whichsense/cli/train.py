@@ -12,9 +12,11 @@ import click
 
 from whichsense.cli.evidence import (
     cluster_option,
+    flag_option,
     gpus_option,
     json_option,
     path_option,
+    repeated_option,
     use_executor,
     workers_option,
 )
@@ -29,17 +31,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
 @path_option("--out", "[default: runs/ and the recipe's name]")
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a setting: --set train.steps=100.",
+@repeated_option(
+    "--set", "changes", "KEY=VALUE", "Change a setting: --set train.steps=100."
 )
-@click.option(
-    "--tiny",
-    is_flag=True,
-    help="At the recipe's tiny size: a minute on a CPU, over the embedded sample.",
+@flag_option(
+    "--tiny", "At the recipe's tiny size: a minute on a CPU, over the embedded sample."
 )
 @click.option(
     "--sweep",
@@ -135,11 +131,7 @@ def _sweep(
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE.toml")
 @path_option("--out", "[default: runs/ and the recipe's name]")
-@click.option(
-    "--tiny",
-    is_flag=True,
-    help="At its tiny size: minutes on a CPU, over the embedded sample.",
-)
+@flag_option("--tiny", "At its tiny size: minutes on a CPU, over the embedded sample.")
 @json_option
 def cotrain_command(recipe: Path, out: Path | None, tiny: bool, as_json: bool) -> None:
     """Co-train readers as RECIPE.toml describes. The same command resumes a run that was stopped or killed."""

@@ -22,12 +22,13 @@ from whichsense.conversation.dialogue import (
     show_readings,
 )
 from whichsense.conversation.replies import understand
-from whichsense.conversation.turns import Conversation, Intent, Turn
+from whichsense.conversation.turns import Conversation, Intent, ServedConversation, Turn
 
 __all__ = [
     "AskingPolicy",
     "Conversation",
     "Intent",
+    "ServedConversation",
     "Turn",
     "ask",
     "begin",

@@ -1,17 +1,17 @@
-"""Find the readings that are meant: those of an option, those that words name, those of what is talked about."""
+"""Find the readings that are meant: those that words name, and those of what is talked about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 
-from whichsense.conversation.followups import Topic, by_topic, stems
-from whichsense.jobs.limits import LimitReached, Limits, within
-from whichsense.models.seq2seq.formats import clarified
+from whichsense.conversation.followups import Topic, narrowed, stems, subject
+from whichsense.conversation.matching import NEAR, cosines, plain, tokenize
+from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Retriever
-from whichsense.text.answers import same_answer
-from whichsense.types import Candidate, Case, Hit, Option, Reading, Span
+from whichsense.text.words import sentence_at
+from whichsense.types import Case, Reading
 
 # The readings that are about what was meant before, or that a person's words name.
 
@@ -22,66 +22,98 @@ def find(pipeline: Pipeline, question: str, limits: Limits) -> Case:
 
 
 def in_context(
-    pipeline: Pipeline, case: Case, topic: Topic, limits: Limits
-) -> tuple[Case, bool]:
-    """Return the case with the readings that are about the topic before all others, and whether there are any.
+    pipeline: Pipeline, case: Case, topic: Topic, points_back: bool, limits: Limits
+) -> Case | None:
+    """Return the case of a question with the readings that are about the topic first; None where it stands by itself.
 
-    A question that names nothing itself, and has no answer that names the topic, is asked about the topic by name.
+    Where no answer names the topic, the question is asked with the topic's name. What that finds counts if its passage
+    speaks of what the question is about, and of no less than what was found without the name; if that was in the
+    topic's document, too, what is more probable counts. A question that does not
+    point back (by a pronoun, or as a part of one) is about the topic only if there is such evidence.
     """
-    own, by_name = _about(case, topic)
-    question = by_topic(case.question, topic)
-    if by_name or not question or (own and question == case.question):
-        return _showing(case, own)
-    found = find(pipeline, question, limits)
-    other, _ = _about(found, topic)
-    if not case.readings:
-        other = other or named_by(stems(topic.named), found)
-    if other and _is_better(other[0], [*own, *case.readings][:1], case):
-        return _showing(found, other)
-    return _showing(case, own)
+    wanted = stems(topic.name)
+    named = naming(wanted, case)
+    beside = _from_titles(topic.titles, case)
+    if not named and not wanted <= stems(case.question):
+        found = find(pipeline, narrowed(case.question, topic.name, "for"), limits)
+        by_name = naming(wanted, found)
+        if not by_name and not beside:
+            by_name = _from_titles(topic.titles, found)
+        by_name = [one for one in by_name if speaks_of(case.question, one)]
+        if _outrank(by_name, beside, case):
+            return _showing(found, by_name, topic)
+    if named or beside:
+        return _showing(case, named or beside, topic)
+    if points_back:
+        return case
+    known = [one for one in topic.readings if speaks_of(case.question, one)]
+    return case if known and not case.readings else None
 
 
-def _is_better(other: Reading, known: Sequence[Reading], case: Case) -> bool:
-    """Whether a reading has as many of the question's words in its passages, and is as probable."""
-
-    def fits(reading: Reading) -> tuple[int, float]:
-        return len(stems(case.question) & _all_stems(reading)), reading.confidence
-
-    return all(fits(other) >= fits(one) for one in known)
-
-
-def _about(case: Case, topic: Topic) -> tuple[tuple[Reading, ...], bool]:
-    """The readings that name the topic, and True; else those from where its answers are, and False."""
-    wanted = stems(topic.named)
-    if wanted:
-        for readings in (case.readings, case.possible):
-            named = [one for one in readings if wanted <= _own_stems(one)]
-            if named:
-                return tuple(named if readings is case.readings else named[:1]), True
-    beside = [one for one in case.readings if not topic.titles.isdisjoint(_titles(one))]
-    return tuple(beside), False
+def _outrank(by_name: Sequence[Reading], beside: Sequence[Reading], case: Case) -> bool:
+    """Whether readings that the topic's name found are better than what was found without it."""
+    if not by_name or beside:
+        return bool(by_name) and by_name[0].confidence >= beside[0].confidence
+    asked, best = stems(case.question), (by_name[0], *case.readings[:1])
+    fits = [len(asked & _all_stems(one)) for one in best]
+    return fits[0] >= fits[-1]
 
 
-def _showing(case: Case, readings: Sequence[Reading]) -> tuple[Case, bool]:
-    if not readings:
-        return case, False
+def naming(wanted: Set[str], case: Case, *, anywhere: bool = False) -> list[Reading]:
+    """Return the readings of a case that have all these stems in label and titles, else in the sentence of the answer,
+    else `anywhere` in their passages, those without a label first: it says something else. Of those that are merely
+    possible, the first counts if it is by label and titles, or `anywhere`."""
+
+    def having(readings: Sequence[Reading]) -> list[Reading]:
+        return [one for one in readings if wanted and wanted <= stems_of(one)]
+
+    for stems_of in (_own_stems, _sentence_stems, _all_stems)[: 2 + anywhere]:
+        is_own = stems_of is _own_stems
+        named = having(case.readings)
+        if named:
+            return sorted(named, key=lambda one: not is_own and bool(one.label))
+        named = having(case.possible[: None if is_own or anywhere else 0])
+        if named:
+            return named[:1]
+    return []
+
+
+def speaks_of(text: str, reading: Reading) -> bool:
+    """Whether a reading's evidence has half of what a text is about, in these words or in others that mean nearly the
+    same."""
+    known = _all_stems(reading)
+    words = tuple({word.text for word in tokenize(plain(_evidence(reading)))})
+    about = subject(text)
+    said = 0
+    for token in about:
+        is_near = token.number is None and words
+        said += token.stem in known or bool(
+            is_near and cosines(token.text, words).max() >= NEAR
+        )
+    return 2 * said >= len(about)
+
+
+def _from_titles(titles: Collection[str], case: Case) -> list[Reading]:
+    return [one for one in case.readings if not set(titles).isdisjoint(_titles(one))]
+
+
+def _showing(case: Case, readings: Sequence[Reading], topic: Topic) -> Case:
+    """The case with these readings alone as probable, the evidence of each from the topic's documents first."""
     rest = [one for one in (*case.readings, *case.possible) if one not in readings]
-    return replace(case, readings=tuple(readings), possible=tuple(rest)), True
+    shown = [_from_topic(one, case.question, topic) for one in readings]
+    return replace(case, readings=tuple(shown), possible=tuple(rest))
 
 
-def named_by(words: Iterable[str], case: Case) -> tuple[Reading, ...]:
-    """Return the reading of a case that the stems of a reply name best: in its label or title, else in its passage."""
-    wanted = frozenset(words)
-    ranked: list[tuple[int, int, Reading]] = []
-    for place, reading in enumerate((*case.readings, *case.possible)):
-        is_shown = place < len(case.readings)
-        if wanted <= _own_stems(reading):
-            ranked.append((int(not is_shown), place, reading))
-        elif wanted <= _all_stems(reading):
-            ranked.append(
-                (2 + bool(reading.label) + 2 * (not is_shown), place, reading)
-            )
-    return tuple(one[2] for one in sorted(ranked, key=lambda one: one[:2])[:1])
+def _from_topic(reading: Reading, question: str, topic: Topic) -> Reading:
+    own = [one for one in reading.evidence if one.passage.title in topic.titles]
+    if not own or own[0] == reading.evidence[0]:
+        return reading
+    evidence = (*own, *(one for one in reading.evidence if one not in own))
+    # Its label and its rewrite are of another document.
+    title = own[0].passage.title
+    return replace(
+        reading, question=question, label="", source=title, evidence=evidence
+    )
 
 
 def _own_stems(reading: Reading) -> frozenset[str]:
@@ -89,38 +121,30 @@ def _own_stems(reading: Reading) -> frozenset[str]:
     return stems(" ".join((reading.label, *_titles(reading))))
 
 
+def _sentence_stems(reading: Reading) -> frozenset[str]:
+    """The same, and those of the sentence that has the answer."""
+    said = ""
+    for span in reading.evidence[:1]:
+        start, end = sentence_at(span.passage.text, span.start)
+        said = span.passage.text[start:end]
+    return _own_stems(reading) | stems(said)
+
+
 def _all_stems(reading: Reading) -> frozenset[str]:
     """The same, and those of the passages."""
-    texts = [span.passage.text for span in reading.evidence]
-    return _own_stems(reading) | stems(" ".join(texts))
+    return _own_stems(reading) | stems(_evidence(reading))
+
+
+def _evidence(reading: Reading) -> str:
+    spans = reading.evidence
+    return " ".join(f"{span.passage.title} {span.passage.text}" for span in spans)
 
 
 def _titles(reading: Reading) -> list[str]:
     return [span.passage.title for span in reading.evidence]
 
 
-# The answer to a reading that was chosen: its evidence ranked anew, more of it where it is thin.
-
-_ENOUGH = 2  # passages with all the words of the choice
-_MOST_SPANS = 5
-
-
-@dataclass(frozen=True)
-class GivenHits:
-    """A retriever that gives the hits that are there, and searches for more where they are thin."""
-
-    hits: tuple[Hit, ...]
-    more: Retriever | None = None
-
-    def retrieve(self, cases: Sequence[Case], k: int) -> list[Case]:
-        retrieved = []
-        for case in cases:
-            hits = {hit.passage.id: hit for hit in self.hits}
-            if self.more is not None:
-                for hit in self.more.retrieve([case], k)[0].hits:
-                    hits.setdefault(hit.passage.id, hit)
-            retrieved.append(replace(case, hits=tuple(hits.values())[:k]))
-        return retrieved
+# What else there is, where none of the options was meant.
 
 
 @dataclass(frozen=True)
@@ -136,54 +160,3 @@ class Excluding:
             hits = [hit for hit in case.hits if hit.passage.id not in self.passages]
             retrieved.append(replace(case, hits=tuple(hits[:k])))
         return retrieved
-
-
-def answer_option(
-    pipeline: Pipeline, case: Case, category: str, option: Option, limits: Limits
-) -> tuple[Reading, ...]:
-    """The readings of an option, each with the evidence that fits it best.
-
-    The question is read again with the choice behind it ("AQ, Which category: option", CAmbigNQ). A reading keeps its
-    answer, which was verified; what is read again adds and orders its evidence.
-    """
-    if pipeline.reader is None or not option.readings:
-        return option.readings
-    question = clarified(case.question, category, option.label)
-    more = pipeline.retriever if is_thin(case.hits, option.label) else None
-    again = replace(pipeline, retriever=GivenHits(case.hits, more))
-    read = again.run([question], "evidence", limits=limits)[0]
-    if not read.stopped:
-        try:
-            with within(limits):
-                read = pipeline.reader.read([read])[0]
-        except LimitReached:
-            return option.readings
-    return tuple(_with_evidence(one, read.answers) for one in option.readings)
-
-
-def is_thin(hits: Sequence[Hit], label: str) -> bool:
-    """Whether too few passages have all the words of a label.
-
-    >>> from whichsense.testing import passage_hit
-    >>> is_thin([passage_hit("The 2008 film is dark."), passage_hit("A film of 2008.")], "the 2008 film")
-    False
-    """
-    wanted = stems(label)
-    texts = [f"{hit.passage.title} {hit.passage.text}" for hit in hits]
-    return sum(wanted <= stems(text) for text in texts) < _ENOUGH
-
-
-def _with_evidence(reading: Reading, answers: Sequence[Candidate]) -> Reading:
-    """The reading with the spans that were read again for its answer before those that it had: what was checked stays
-    first where it is among them."""
-    spans: dict[tuple[str, int], Span] = {}
-    if reading.evidence:
-        best = reading.evidence[0]
-        spans[best.passage.id, best.start] = best
-    for candidate in answers:
-        if same_answer(candidate.answer, reading.answer):
-            for span in candidate.spans:
-                spans.setdefault((span.passage.id, span.start), span)
-    for span in reading.evidence:
-        spans.setdefault((span.passage.id, span.start), span)
-    return replace(reading, evidence=tuple(spans.values())[:_MOST_SPANS])

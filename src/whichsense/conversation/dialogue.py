@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, takewhile
 
 from whichsense.conversation.context import (
     Excluding,
-    answer_option,
     find,
     in_context,
-    named_by,
+    naming,
+    speaks_of,
 )
 from whichsense.conversation.followups import (
+    Topic,
     completed,
+    continues,
     fragment,
     is_elliptical,
     leans,
     own_words,
+    resolutions,
     resolved,
     says_something,
     stems,
     topic_of,
 )
 from whichsense.conversation.matching import Matcher, plain, tokenize
-from whichsense.conversation.replies import is_question, proposal, understand
+from whichsense.conversation.replies import (
+    is_question,
+    proposal,
+    understand,
+    without_greeting,
+)
 from whichsense.conversation.turns import (
     ABOUT,
     ALL,
@@ -72,7 +81,8 @@ class AskingPolicy:
 
 def clarification_of(pipeline: Pipeline, case: Case) -> Clarification | None:
     """The question back to the person; None where it is not worth asking."""
-    if len(case.readings) < 2 or not _answers_differ(case.readings):
+    first, *others = case.readings
+    if all(same_answer(first.answer, other.answer) for other in others):
         return None
     try:
         clarification = pipeline.clarify(case)
@@ -81,11 +91,6 @@ def clarification_of(pipeline: Pipeline, case: Case) -> Clarification | None:
     if clarification is None or len(clarification.options) < 2:
         return None
     return clarification
-
-
-def _answers_differ(readings: Sequence[Reading]) -> bool:
-    first = readings[0].answer
-    return any(not same_answer(first, other.answer) for other in readings[1:])
 
 
 def narrower(
@@ -102,35 +107,33 @@ def narrower(
 
 def chosen_by_context(
     clarification: Clarification, question: str, said: Sequence[str]
-) -> str:
-    """The id of the one option that the question, or what was said before, already names; '' where none is.
+) -> Option | None:
+    """The one option that the question, or what was said before, already names; None where none is.
 
     `said` has the latest first. It counts where it is about the same thing as the question, or names nothing else.
     """
     matcher = Matcher(clarification, question)
-    for text in (question, *said):
-        if text != question and not _is_related(text, matcher):
-            continue
+    related = (text for text in said if _is_related(text, matcher))
+    for text in (question, *related):
         named = _named(text, matcher)
-        if len(named) == 1:
-            return named[0]
         if named:
-            return ""
-    return ""
+            options = [one for one in clarification.options if one.id in named]
+            return options[0] if len(options) == 1 else None
+    return None
 
 
 def _named(text: str, matcher: Matcher) -> list[str]:
-    """Options all of whose own words, those that no other label has, are said."""
+    """Options all of whose own words, those that no other label and no other's document has, are said."""
     said = {token.stem for token in tokenize(plain(text))}
-    labels = {
-        one.id: {own.stem for own in one.label.tokens} for one in matcher.profiles
-    }
     named = []
-    for identifier, label in labels.items():
-        others = [other for key, other in labels.items() if key != identifier]
-        own = label.difference(*others)
+    for option in matcher.profiles:
+        own = {token.stem for token in option.label.tokens}
+        for other in matcher.profiles:
+            if other is not option:
+                texts = other.label, *other.titles
+                own -= {token.stem for field in texts for token in field.tokens}
         if own and own <= said:
-            named.append(identifier)
+            named.append(option.id)
     return named
 
 
@@ -151,18 +154,12 @@ def describe(clarification: Clarification, ids: Sequence[str]) -> str:
 
     One option that a question singled out ("which is the newest?") is named first.
     """
-    if not ids:
-        count = len(clarification.options)
-        return (
-            f"The question has {count} answers here, one for each of these:\n"
-            + _lines(clarification.options)
-        )
-    options = [option for option in clarification.options if option.id in ids]
-    return _lines(options)
-
-
-def _lines(options: Sequence[Option]) -> str:
-    return "\n".join(describe_option(option) for option in options)
+    options = [one for one in clarification.options if not ids or one.id in ids]
+    lines = "\n".join(map(describe_option, options))
+    if ids:
+        return lines
+    count = len(options)
+    return f"The question has {count} answers here, one for each of these:\n{lines}"
 
 
 def describe_option(option: Option) -> str:
@@ -209,6 +206,15 @@ class Exchange:
         """Return what a reply may choose from, whether or not the person was asked."""
         return self.conversation.clarification or offer_each(self.case.readings)
 
+    def option(self, identifier: str) -> Option:
+        """Return the option of this id. Raises `BadInput` if nothing that was offered has it."""
+        for clarification in (*self.conversation.clarifications, self.clarification):
+            for option in clarification.options:
+                if option.id == identifier:
+                    return option
+        known = ", ".join(option.id for option in self.clarification.options)
+        raise BadInput(f"There is no option '{identifier}'. There are: {known}.")
+
     def own_stems(self, said: str) -> set[str]:
         """Return the stems of a reply's own words."""
         matcher = Matcher(self.clarification, self.case.question)
@@ -222,17 +228,15 @@ class Exchange:
             return replace(turn, shown=READINGS if several else ANSWER)
         turn = replace(turn, clarification=clarification)
         said, question = self.conversation.said(), turn.intent.question
-        chosen = chosen_by_context(clarification, question, said)
-        if chosen:
-            option = find_option(clarification, chosen)
+        option = chosen_by_context(clarification, question, said)
+        if option:
+            named = name_of(option, question)
             return replace(
                 turn,
-                intent=replace(turn.intent, named=option.label),
+                intent=replace(turn.intent, named=named),
                 shown=ANSWER,
-                readings=answer_option(
-                    self.pipeline, case, clarification.category, option, self.limits
-                ),
-                message=f"Taken as: {option.label}.",
+                readings=option.readings,
+                message=f"Taken as: {named}.",
             )
         is_new = clarification.question not in self.conversation.asked
         return replace(
@@ -241,63 +245,55 @@ class Exchange:
 
     def answer(self, turn: Turn) -> Turn:
         """The turn with what is to be shown for its intent. It comes with all readings, for those who skip."""
-        kind = turn.intent.kind
         turn = replace(turn, readings=self.case.readings)
-        if kind in (CHOOSE, ALL):
-            return self._answer_choice(turn)
-        if kind == ABOUT:
-            return self._answer_about(turn)
-        if kind == NONE:
-            return self._look_elsewhere(turn)
-        if kind == UNCLEAR:
-            return self._answer_unclear(turn)
-        return turn
+        answers = {
+            CHOOSE: self._answer_choice,
+            ALL: self._answer_choice,
+            ABOUT: self._answer_about,
+            NONE: self._look_elsewhere,
+            UNCLEAR: self._answer_unclear,
+        }
+        answer = answers.get(turn.intent.kind)
+        return answer(turn) if answer else turn
 
     def _answer_choice(self, turn: Turn) -> Turn:
         """The answer to the options that were chosen; for a group, one narrower question first."""
-        options = [find_option(self.clarification, one) for one in turn.intent.options]
+        options = [self.option(one) for one in turn.intent.options]
         narrowed = narrower(self.clarification, options)
         if narrowed is not None and self._may_follow_up(narrowed):
             return replace(
                 turn, shown=CLARIFICATION, clarification=narrowed, readings=()
             )
         if turn.intent.kind == ALL:
-            return replace(turn, shown=ANSWER)  # there is nothing to rank anew for
-        if len(options) == 1:
-            turn = replace(turn, intent=_naming(turn, options[0]))
-        readings: list[Reading] = []
-        for option in options:
-            readings += answer_option(
-                self.pipeline,
-                self.case,
-                self.clarification.category,
-                option,
-                self.limits,
-            )
-        return replace(turn, shown=ANSWER, readings=tuple(readings))
+            return replace(turn, shown=ANSWER)
+        readings = tuple(chain(*(option.readings for option in options)))
+        names = [name_of(option, self.case.question) for option in options]
+        if len(names) > 1 and len(Topic(readings=readings).titles) < 2:
+            names = []  # what is talked about is their document
+        intent = replace(turn.intent, named=" and ".join(names))
+        return replace(turn, intent=intent, shown=ANSWER, readings=readings)
 
     def _may_follow_up(self, narrowed: Clarification) -> bool:
         """Whether one more question in a row is allowed; never the same one twice."""
-        count = 0
-        for turn in reversed(self.conversation.turns):
-            if not turn.pending or turn.intent.kind != CHOOSE:
-                break
-            count += 1
+        turns = reversed(self.conversation.turns)
+        row = takewhile(lambda one: one.pending and one.intent.kind == CHOOSE, turns)
         is_new = narrowed.question not in self.conversation.asked
-        return self.policy.enabled and count < self.policy.follow_ups and is_new
+        may = self.policy.enabled and len(list(row)) < self.policy.follow_ups
+        return may and is_new
 
     def _answer_about(self, turn: Turn) -> Turn:
         """A description of the options and the options again; where nothing is pending, the readings themselves."""
         if self.conversation.last.pending:
             message = describe(self.clarification, turn.intent.options)
             return self._put_again(turn, message)
-        readings: list[Reading] = []
-        for option in self.clarification.options:
-            if option.id in turn.intent.options or not turn.intent.options:
-                readings += option.readings
-        return replace(
-            turn, shown=ANSWER if readings else NOTHING, readings=tuple(readings)
+        meant = turn.intent.options
+        readings = tuple(
+            one
+            for option in self.clarification.options
+            if option.id in meant or not meant
+            for one in option.readings
         )
+        return replace(turn, shown=ANSWER if readings else NOTHING, readings=readings)
 
     def _put_again(self, turn: Turn, message: str) -> Turn:
         return replace(
@@ -312,50 +308,44 @@ class Exchange:
         """What is merely possible, then what a search without the rejected passages finds, then one more word."""
         if self.case.possible:
             return replace(turn, shown=POSSIBLE, readings=self.case.possible)
-        rejected: list[Reading] = []
-        for option in self.clarification.options:
-            rejected += option.readings
-        passages: set[str] = set()
-        for reading in rejected:
-            passages |= {span.passage.id for span in reading.evidence}
+        rejected = [
+            one for option in self.clarification.options for one in option.readings
+        ]
+        passages = {span.passage.id for one in rejected for span in one.evidence}
         retriever = Excluding(self.pipeline.retriever, frozenset(passages))
         elsewhere = replace(self.pipeline, retriever=retriever)
         found = elsewhere.ask(self.case.question, limits=self.limits)
-        fresh = []
-        for reading in (*found.readings, *found.possible):
-            if not any(same_answer(reading.answer, one.answer) for one in rejected):
-                fresh.append(reading)
+        fresh = tuple(
+            reading
+            for reading in (*found.readings, *found.possible)
+            if not any(same_answer(reading.answer, one.answer) for one in rejected)
+        )
         if fresh:
-            return replace(turn, shown=POSSIBLE, readings=tuple(fresh))
+            return replace(turn, shown=POSSIBLE, readings=fresh)
         message = "Nothing else was found. Say in a word or two what you mean."
         return replace(turn, shown=MORE, readings=(), message=message)
 
     def _answer_unclear(self, turn: Turn) -> Turn:
         """The options once more, then the readings."""
-        repeats = 0
-        for earlier in reversed(self.conversation.turns):
-            if earlier.intent.kind != UNCLEAR:
-                break
-            repeats += 1
-        if repeats < self.policy.repeats:
+        turns = reversed(self.conversation.turns)
+        repeats = takewhile(lambda one: one.intent.kind == UNCLEAR, turns)
+        if len(list(repeats)) < self.policy.repeats:
             return self._put_again(turn, "That fits none of these.")
         return replace(turn, message="That fits none of these. Here is every reading.")
 
 
-def _naming(turn: Turn, option: Option) -> Intent:
-    """What a turn means, with what names the option: its label, or a person's words where that is a whole question."""
-    is_question_itself = option.label in [one.question for one in option.readings]
-    named = own_words(turn.said) if is_question_itself else option.label
-    return replace(turn.intent, named=named)
+def name_of(option: Option, question: str) -> str:
+    """What an option is called: its label; of one that is a whole question, the words that it has more.
 
-
-def find_option(clarification: Clarification, identifier: str) -> Option:
-    """The option of this id. Raises `BadInput` where there is none."""
-    for option in clarification.options:
-        if option.id == identifier:
-            return option
-    known = ", ".join(option.id for option in clarification.options)
-    raise BadInput(f"There is no option '{identifier}'. There are: {known}.")
+    >>> name_of(Option("1", "Who played the Joker in 2008?", readings=()), "Who played the Joker?")
+    'in 2008'
+    """
+    if not is_question(plain(option.label)):
+        return option.label
+    asked = plain(question).strip("? ").split()
+    words = option.label.strip("? ").split()
+    added = [word for word in words if plain(word) not in asked]
+    return " ".join(added) or option.label.strip("? ")
 
 
 # The verbs of a conversation: begin, ask, reply, choose, explain. Each returns the conversation with
@@ -399,19 +389,37 @@ def ask(
 
 def _asked(exchange: Exchange, turn: Turn, found: Case | None = None) -> Conversation:
     """The conversation with the answer to a turn's question, or with the question back; `found` is what was found."""
-    conversation, intent = exchange.conversation, turn.intent
-    case = found or find(exchange.pipeline, intent.question, exchange.limits)
-    topic = topic_of(conversation)
-    if leans(turn.said) and (topic.readings or topic.named):
-        case, is_about = in_context(exchange.pipeline, case, topic, exchange.limits)
-        if is_about or not case.readings:
-            intent = replace(intent, named=intent.named or topic.named)
-    turn = replace(turn, intent=intent, readings=case.readings)
+    case = found or find(exchange.pipeline, turn.intent.question, exchange.limits)
+    if not turn.intent.named:
+        case, turn = _in_topic(exchange, turn, case)
+    turn = replace(turn, readings=case.readings)
     if case.readings:
         turn = exchange.ask_back(turn, case)
     else:
         turn = replace(turn, shown=NOTHING)
-    return replace(conversation, case=case).with_turn(turn)
+    return replace(exchange.conversation, case=case).with_turn(turn)
+
+
+def _in_topic(exchange: Exchange, turn: Turn, case: Case) -> tuple[Case, Turn]:
+    """A question that may be about what was meant before: what was found for it, about that; and what it means."""
+    topic, intent = topic_of(exchange.conversation), turn.intent
+    pipeline, limits, said = exchange.pipeline, exchange.limits, turn.said
+    points_back = intent.question != without_greeting(said)
+    if not topic.name or not (points_back or leans(said)):
+        return case, turn
+    for question in resolutions(without_greeting(said), topic)[1:]:
+        if not case.readings and question != intent.question:
+            case = find(pipeline, question, limits)
+            intent = replace(intent, question=question)
+    about = in_context(pipeline, case, topic, points_back, limits)
+    if about is None:
+        return case, replace(turn, intent=intent)
+    by_name = about.question != intent.question
+    return about, replace(
+        turn,
+        intent=replace(intent, named=topic.name),
+        message=f"Taken as: {topic.name}." if by_name else "",
+    )
 
 
 def reply(
@@ -445,16 +453,16 @@ def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
     if not is_open and not _goes_on(said, conversation):
         intent = Intent(QUESTION, question=resolved(said, topic))
         return _asked(exchange, replace(turn, intent=intent))
-    question = completed(said, topic)
+    question, words = completed(said, topic), own_words(said)
     found, readings = _search(exchange, said, question)
-    words, case = own_words(said), exchange.case
+    case = exchange.case
     if readings:
         conversation = replace(conversation, case=case if case.readings else found)
         intent = Intent(REFINE, question=question, named=words)
         message = f"Taken as: {words}."
         turn = Turn(said, intent, ANSWER, readings=readings, message=message)
         return conversation.with_turn(turn)
-    if is_open:
+    if is_open and not continues(said):
         return conversation.with_turn(exchange.answer(turn))
     intent = Intent(QUESTION, question=question, named=words)
     return _asked(exchange, replace(turn, intent=intent), found)
@@ -475,7 +483,12 @@ def _search(
     if not wanted or len(said.split()) > _LONGEST:
         return None, ()
     found = find(exchange.pipeline, question, exchange.limits)
-    return found, named_by(wanted, found) or named_by(wanted, exchange.case)
+    for case in (found, exchange.case):
+        named = naming(wanted, case, anywhere=True)
+        if named:
+            return found, tuple(named[:1])
+    spoken = [one for one in found.readings if speaks_of(said, one)]
+    return replace(found, readings=tuple(spoken)), ()
 
 
 def choose(
@@ -490,7 +503,7 @@ def choose(
     if conversation.clarification is None:
         raise BadInput("No clarification was asked: there is nothing to choose from.")
     exchange = Exchange(pipeline, conversation, policy, limits)
-    labels = [find_option(exchange.clarification, one).label for one in options]
+    labels = [exchange.option(one).label for one in options]
     intent = Intent(CHOOSE, tuple(options)) if options else Intent(SKIP)
     turn = Turn(", ".join(labels), intent, READINGS)
     return conversation.with_turn(exchange.answer(turn))

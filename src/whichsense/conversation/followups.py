@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
-from whichsense.conversation.matching import content, plain, tokenize
+from whichsense.conversation.matching import Token, content, plain, tokenize
 from whichsense.conversation.replies import is_question, without_greeting
 from whichsense.conversation.turns import (
     ANSWER,
@@ -15,6 +16,7 @@ from whichsense.conversation.turns import (
     POSSIBLE,
     QUESTION,
     Conversation,
+    Turn,
 )
 from whichsense.text.reply_words import FILLERS, SIZE_ORDER, TIME_ORDER
 from whichsense.types import Passage, Reading
@@ -41,6 +43,7 @@ _KIND = re.compile(r"(?:\d\S* )?[a-z]")  # what a title's brackets say of a thin
 _LAST_PHRASE = re.compile(
     r" (in|on|at|for|of|from) (?:the )?([A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d+)$"
 )
+_NEW = re.compile(r"\b(?:is|are|was|were) an? (\w[\w -]*)", re.IGNORECASE)
 _CONTINUES = re.compile(r"^(?:and|or|but|what about|how about)\b", re.IGNORECASE)
 _OF_MYSELF = re.compile(r"^(?:i|we) (?:am|are|m|re) |^im ")
 _INTERROGATIVE = re.compile(
@@ -68,6 +71,12 @@ class Topic:
     """What was answered."""
 
     @property
+    def name(self) -> str:
+        """Return what it is called: what "it" stands for, unless other words named it; empty if nothing is known."""
+        thing = self.thing if self.readings else ""
+        return thing if stems(_bare(self.named)) <= stems(thing) else self.named
+
+    @property
     def titles(self) -> frozenset[str]:
         """Return the titles of the passages that the answers rest on."""
         return frozenset(filter(None, map(_title, self.readings)))
@@ -87,7 +96,8 @@ class Topic:
     @property
     def thing(self) -> str:
         """Return what "it" stands for: the subject of the passage, what was named, or a phrase of the question."""
-        subject = subject_of(self.passage) if self.passage else ""
+        is_one = self.passage and len(self.titles) < 2
+        subject = subject_of(self.passage) if self.passage and is_one else ""
         bare = _bare(self.named)
         if subject and stems(bare) <= stems(subject):
             return subject
@@ -120,10 +130,10 @@ class Topic:
     def _phrase(self) -> str:
         """The longest phrase of the question that the passage has, too: "access codes"."""
         if self.passage is None:
-            return ""
-        text = (
-            f" {' '.join(token.text for token in tokenize(plain(self.passage.text)))} "
-        )
+            introduced = _NEW.search(self.question)
+            return f"the {introduced[1]}" if introduced else ""
+        known = tokenize(plain(self.passage.text))
+        text = f" {' '.join(token.text for token in known)} "
         words = [token.text for token in tokenize(plain(self.question))]
         kept = {token.text for token in content(tokenize(plain(self.question)))}
         runs = [run for run in _runs(words) if kept.issuperset(run)]
@@ -131,17 +141,24 @@ class Topic:
 
 
 def topic_of(conversation: Conversation) -> Topic:
-    """Return what was meant last. Nothing was, while several readings are shown or a clarification is pending."""
+    """Return what was meant last. Nothing was, where several readings are shown of a question that was about nothing
+    before, and after a question of its own that was not answered."""
     question, asked = _whole_question(conversation)
     named = ""
     for turn in reversed(conversation.turns):
-        is_answered = turn.shown in (ANSWER, POSSIBLE)
-        if is_answered and named in ("", turn.intent.named):
-            return Topic(question, asked, turn.intent.named, turn.readings)
-        if is_answered or turn.shown not in (NOTHING, EXPLANATION):
+        own = turn.intent.named
+        if _is_answered(turn):
+            if named in ("", own):
+                return Topic(question, asked, own, turn.readings)
             break
-        named = named or turn.intent.named
+        if turn.shown != EXPLANATION and (turn.shown != NOTHING or not own):
+            break
+        named = named or own
     return Topic(question, asked, named)
+
+
+def _is_answered(turn: Turn) -> bool:
+    return turn.shown in (ANSWER, POSSIBLE) or bool(turn.readings and turn.intent.named)
 
 
 def _whole_question(conversation: Conversation) -> tuple[str, str]:
@@ -164,14 +181,19 @@ def resolved(question: str, topic: Topic) -> str:
     >>> resolved("where was she born?", Topic(readings=(Reading("Who wrote it?", "Ann Lee"),)))
     'where was Ann Lee born?'
     """
-    names = (topic.answer or topic.thing, topic.things, topic.thing, topic.place)
-    for pattern, name in zip(_PRONOUNS, names, strict=True):
+    return next(iter(resolutions(question, topic)), question)
+
+
+def resolutions(question: str, topic: Topic) -> list[str]:
+    """Return the question with its pronoun replaced by each that it may stand for, the likeliest first: "her" is who
+    was the answer, or who was asked about."""
+    person = topic.answer or topic.thing, _name_in(topic.question)
+    names = (person, (topic.things,), (topic.thing,), (topic.place,))
+    for pattern, known in zip(_PRONOUNS, names, strict=True):
         pronoun = pattern.search(question)
-        if pronoun and name:
-            return _replaced(question, pronoun, name)
         if pronoun:
-            break
-    return question
+            return [_replaced(question, pronoun, name) for name in known if name]
+    return []
 
 
 def _replaced(question: str, pronoun: re.Match[str], name: str) -> str:
@@ -193,21 +215,10 @@ def leans(question: str) -> bool:
     return not names_something(_FIRST_WORDS.sub("", question))
 
 
-def by_topic(question: str, topic: Topic) -> str:
-    """Return a question that names nothing as a question about the topic, and one about "the 2019 film Joker" as one
-    about "Joker"; empty if it names something else, or if the topic has no name."""
-    title = topic.passage.title.partition(" (")[0] if topic.passage else ""
-    if title and topic.thing != title and topic.thing in question:
-        return question.replace(topic.thing, title)
-    named = topic.named or topic.thing
-    return narrowed(question, named, "for") if named and leans(question) else ""
-
-
 def names_something(text: str) -> bool:
     """Say whether a text has a word with a capital, or a number."""
-    if any(token.number is not None for token in tokenize(plain(text))):
-        return True
-    return any(word[:1].isupper() and word != "I" for word in re.findall(r"\w+", text))
+    words = re.findall(r"\w+", text)
+    return any(word != "I" and re.match(r"[A-Z]|.*\d", word) for word in words)
 
 
 def completed(said: str, topic: Topic) -> str:
@@ -301,6 +312,11 @@ def is_elliptical(said: str, known: str) -> bool:
     return bool(stems(said) & stems(known))
 
 
+def continues(said: str) -> bool:
+    """Say whether words go on with the last question by a name of their own: "and the Heron 450?"."""
+    return bool(_CONTINUES.match(said)) and names_something(own_words(said))
+
+
 def own_words(said: str) -> str:
     """Return a reply without the words before its own, and without its mark.
 
@@ -340,6 +356,22 @@ def stems(text: str) -> frozenset[str]:
     """Return the stems of a text's own words: neither function words nor words around a choice."""
     tokens = content(tokenize(plain(text)))
     return frozenset(token.stem for token in tokens if token.text not in FILLERS)
+
+
+def subject(text: str) -> Sequence[Token]:
+    """Return the words for what a question asks about: those after its first article, up to a function word, else all
+    that are its own.
+
+    >>> [token.text for token in subject("who wrote the music of it?")], [token.text for token in subject("who won")]
+    (['music'], ['won'])
+    """
+    tokens = tokenize(plain(text))
+    own = [token for token in content(tokens) if token.text not in FILLERS]
+    for place, token in enumerate(tokens):
+        if token.text in _ARTICLES:
+            behind = takewhile(own.__contains__, tokens[place + 1 :])
+            return list(behind) or own
+    return own
 
 
 def subject_of(passage: Passage) -> str:

@@ -28,9 +28,8 @@ from whichsense.types import Clarification, Option
 
 _TOKEN = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)+|[^\W_]+")
 _ORDINAL_FIGURE = re.compile(r"(\d+)(?:st|nd|rd|th)")
-_JOINED = (
-    re.compile(r"([a-z]{1,2})(\d+)"),  # s3
-    re.compile(r"(\d+)((?!st\b|nd\b|rd\b|th\b)[a-z]{1,2})"),  # 12h
+_JOINED = re.compile(  # s3, 12h
+    r"([a-z]{1,2})(\d+)|(\d+)((?!st\b|nd\b|rd\b|th\b)[a-z]{1,2})"
 )
 _SHORT_YEAR = re.compile(r"['’‘](\d\d)\b")
 _US = re.compile(r"\bU\.S\.(?:A\.)?|\bUS\b")
@@ -95,13 +94,10 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens = []
     for match in _TOKEN.finditer(text):
-        parts: tuple[str, ...] = (match[0],)
-        for pattern in _JOINED:
-            joined = pattern.fullmatch(match[0])
-            parts = joined.groups() if joined else parts
-        short_year = match.start() > 0 and text[match.start() - 1] == "`"
-        for part in parts:
-            tokens.append(_token(part, short_year))
+        joined = _JOINED.fullmatch(match[0])
+        parts = filter(None, joined.groups()) if joined else (match[0],)
+        short_year = text[: match.start()].endswith("`")
+        tokens += [_token(part, short_year) for part in parts]
     return tokens
 
 
@@ -257,16 +253,14 @@ def time_key(text: str) -> tuple[int, int, int] | None:
 
 # What is known of each option, as tokens that a reply may use.
 
-_LONGEST_PHRASE = 8  # words
 _DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30.4, "year": 365.25}
 
 
 @dataclass(frozen=True)
 class Field:
-    """One text about an option, and how much a word of it counts."""
+    """One text about an option."""
 
     text: str
-    weight: float
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
@@ -281,7 +275,9 @@ class Profile:
     id: str
     label: Field
     others: tuple[Field, ...]
-    """The rewrite's own words, the readings' labels, the answers, the description, the titles of the evidence."""
+    """The rewrites' own words, the readings' labels, answers and sources, the description, labels of inner options."""
+    titles: tuple[Field, ...]
+    """Of the evidence."""
 
     @cached_property
     def squeezed(self) -> str:
@@ -289,16 +285,16 @@ class Profile:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return (self.label, *self.others)
+        return (self.label, *self.others, *self.titles)
+
+    def weight(self, field: Field) -> float:
+        """Return how much a word of a field counts."""
+        return 1.0 if field is self.label else _BESIDE
 
     @cached_property
-    def years(self) -> tuple[int, ...]:
+    def years(self) -> Sequence[int]:
         """The years of the first text that names any."""
-        for field in self.fields:
-            years = years_in(field.text)
-            if years:
-                return tuple(years)
-        return ()
+        return next(filter(None, (years_in(field.text) for field in self.fields)), ())
 
 
 def content(tokens: Sequence[Token]) -> tuple[Token, ...]:
@@ -317,54 +313,41 @@ def profiles_of(clarification: Clarification, question: str) -> list[Profile]:
 
 
 def _profile(option: Option, asked: set[str]) -> Profile:
-    fields = []
+    texts, titles = [option.description], []
     for reading in option.readings:
         added = [word for word in words(reading.question) if word not in asked]
-        fields.append(Field(" ".join(added), 0.9))
-        fields.append(Field(reading.label, 0.9))
-        fields.append(Field(reading.answer, 0.9))
-    # A whole sentence names much that the option is not about.
-    is_short = len(option.description.split()) <= _LONGEST_PHRASE
-    fields.append(Field(option.description, 0.8 if is_short else 0.6))
-    for inner in option.options:
-        fields.append(Field(inner.label, 0.8))
-    for reading in option.readings:
-        fields.append(Field(reading.source, 0.7))
-        for span in reading.evidence[:2]:
-            fields.append(Field(span.passage.title, 0.7))
-    given = tuple(field for field in fields if field.text)
-    return Profile(option.id, Field(option.label, 1.0), given)
+        texts += [" ".join(added), reading.label, reading.answer, reading.source]
+        titles += [span.passage.title for span in reading.evidence[:2]]
+    texts += [inner.label for inner in option.options]
+    others, named = (
+        tuple(Field(text) for text in some if text) for some in (texts, titles)
+    )
+    return Profile(option.id, Field(option.label), others, named)
 
 
 def time_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
     """(date as a number, id) of the options whose date is known, by the same kind of text where all have it."""
-    return _ordered(profiles, _time_value)
+    return _ordered(
+        profiles, [[_time_value(one.text) for one in own.fields] for own in profiles]
+    )
 
 
 def size_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
-    """(size, id) of the options whose size is known."""
-    return _ordered(profiles, _size_value, answers_first=True)
+    """(size, id) of the options whose size is known; labels come last."""
+    columns = []
+    for own in profiles:
+        fields = (*own.fields[1:], own.label)
+        columns.append([_size_value(field.text) for field in fields])
+    return _ordered(profiles, columns)
 
 
 def _ordered(
-    profiles: Sequence[Profile],
-    value_of: Callable[[str], float | None],
-    answers_first: bool = False,
+    profiles: Sequence[Profile], columns: Sequence[Sequence[float | None]]
 ) -> list[tuple[float, str]]:
-    columns = []
-    for profile in profiles:
-        texts = [field.text for field in profile.fields]
-        if answers_first:
-            texts = [*texts[1:], texts[0]]
-        columns.append([value_of(text) for text in texts])
-    ids = [profile.id for profile in profiles]
-    for row in zip(*columns, strict=False):
-        if None not in row and len(set(row)) > 1:
-            return list(zip(row, ids, strict=True))
-    firsts = [
-        next((one for one in column if one is not None), None) for column in columns
-    ]
-    pairs = zip(firsts, ids, strict=True)
+    rows = [row for row in zip(*columns, strict=False) if None not in row]
+    firsts = [next((one for one in own if one is not None), None) for own in columns]
+    chosen = next((row for row in rows if len(set(row)) > 1), firsts)
+    pairs = zip(chosen, [profile.id for profile in profiles], strict=True)
     return [(value, identifier) for value, identifier in pairs if value is not None]
 
 
@@ -388,7 +371,8 @@ def _size_value(text: str) -> float | None:
 # How well the words of a reply fit each option: equal words, misspelt ones, other wordings.
 
 _TYPO = 0.85
-_NEAR = 0.33  # the least cosine of two words that mean nearly the same
+_BESIDE = 0.8  # the weight of a word that is not the label's
+NEAR = 0.33  # the least cosine of two words that mean nearly the same
 _NEAR_NAME = (
     0.55  # … of a name in a label, which is near to others of its category, too
 )
@@ -433,11 +417,8 @@ class Matcher:
     @cached_property
     def option_words(self) -> set[str]:
         """Every word by which an option may be named."""
-        names: set[str] = set()
-        for profile in self.profiles:
-            for field in profile.fields:
-                names.update(token.text for token in field.tokens)
-        return names
+        fields = [field for profile in self.profiles for field in profile.fields]
+        return {token.text for field in fields for token in field.tokens}
 
     @cached_property
     def shared(self) -> set[str]:
@@ -447,10 +428,7 @@ class Matcher:
 
     @cached_property
     def label_words(self) -> set[str]:
-        names: set[str] = set()
-        for profile in self.profiles:
-            names.update(token.text for token in profile.label.tokens)
-        return names
+        return {token.text for one in self.profiles for token in one.label.tokens}
 
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a plain text, misspelt ones corrected."""
@@ -465,29 +443,19 @@ class Matcher:
 
     def content(self, tokens: Sequence[Token]) -> list[Token]:
         """Tokens that may name an option: no words that are always around a choice, nor what all options share."""
-        kept = []
-        for token in tokens:
-            is_filler = token.text in FILLERS and token.text not in self.label_words
-            if not is_filler and token.stem not in self.category:
-                kept.append(token)
-            elif token.stem in self.category and self._tells_apart(token):
-                kept.append(token)
-        return kept
-
-    def _tells_apart(self, token: Token) -> bool:
-        having = 0
-        for profile in self.profiles:
-            having += any(token.stem == one.stem for one in profile.label.tokens)
-        return 0 < having < len(self.profiles)
+        return [
+            token
+            for token in tokens
+            if (token.text not in FILLERS or token.text in self.label_words)
+            and token.stem not in self.category
+        ]
 
     def labelled(self, text: str) -> str:
         """The id of the option whose label, id or only such text a reply is; '' where there is none."""
         letters = "".join(token.text for token in tokenize(text))
         bare = letters.removeprefix("the") if letters.startswith("the") else letters
-        for profile in self.profiles:
-            if bare and bare == profile.squeezed:
-                return profile.id
-        return ""
+        named = (one.id for one in self.profiles if bare and bare == one.squeezed)
+        return next(named, "")
 
     def meant(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
         """The options that content tokens name, and their score; none where the tokens fit no option better than the
@@ -515,33 +483,35 @@ class Matcher:
 
     def _fully_named(self, ids: Sequence[str], tokens: Sequence[Token]) -> list[str]:
         """Of options that fit alike, those all of whose label is said: "adults" is "adult", not "two adults"."""
-        named = []
-        for profile in self.profiles:
-            said = [
+        return [
+            profile.id
+            for profile in self.profiles
+            if profile.id in ids
+            and all(
                 any(_word_quality(token, own) >= _TYPO for token in tokens)
                 for own in profile.label.tokens
-            ]
-            if profile.id in ids and said and all(said):
-                named.append(profile.id)
-        return named
+            )
+        ]
 
     def covers(self, token: Token, everywhere: bool = False) -> bool:
         """Whether a token is a word of a label, or `everywhere` of what else is known of an option."""
-        for profile in self.profiles:
-            for field in profile.fields if everywhere else (profile.label,):
-                if any(_word_quality(token, own) >= _TYPO for own in field.tokens):
-                    return True
-        return False
+        return any(
+            _word_quality(token, own) >= _TYPO
+            for profile in self.profiles
+            for field in (profile.fields if everywhere else (profile.label,))
+            for own in field.tokens
+        )
 
     def _qualities(self, token: Token) -> list[float]:
         """How well a token fits each option: by equal words where there are any, by meaning where there are none."""
-        qualities = []
-        for profile in self.profiles:
-            best = 0.0
-            for field in profile.fields:
-                for own in field.tokens:
-                    best = max(best, field.weight * _word_quality(token, own))
-            qualities.append(best)
+        qualities = [
+            max(
+                profile.weight(field) * _word_quality(token, own)
+                for field in profile.fields
+                for own in field.tokens
+            )
+            for profile in self.profiles
+        ]
         if max(qualities, default=0.0) > 0 or token.number is not None:
             return qualities
         return self._near_words(token)
@@ -553,7 +523,7 @@ class Matcher:
             scores = [self._nearness(token, field, profile) for field in profile.fields]
             nearest.append(max(scores, default=0.0))
         top = max(nearest, default=0.0)
-        if top < _NEAR:
+        if top < NEAR:
             return [0.0] * len(nearest)
         return [0.4 + 0.5 * one if one >= _TIE * top else 0.0 for one in nearest]
 
@@ -563,10 +533,10 @@ class Matcher:
         texts = tuple(own.text for own in field.tokens if own.number is None)
         if not texts:
             return 0.0
-        cosine = float(_cosines(token.text, texts).max())
+        cosine = float(cosines(token.text, texts).max())
         is_name = field is profile.label and field.text[:1].isupper()
         is_far = is_name and cosine < _NEAR_NAME
-        return 0.0 if is_far else (0.5 + 0.5 * field.weight) * cosine
+        return 0.0 if is_far else (0.5 + 0.5 * profile.weight(field)) * cosine
 
     def _near_text(self, tokens: Sequence[Token]) -> tuple[list[str], float]:
         """The option whose words as a whole are near to the tokens, where only one is."""
@@ -575,9 +545,9 @@ class Matcher:
         text = " ".join(token.text for token in tokens if token.number is None)
         best = [(0.0, "")]
         for profile in self.profiles:
-            others = [field.text for field in profile.others]
+            others = [field.text for field in (*profile.others, *profile.titles)]
             texts = (_without_names(profile.label.text), *others)
-            best.append((float(_cosines(text, texts).max()), profile.id))
+            best.append((float(cosines(text, texts).max()), profile.id))
         (second, _), (first, identifier) = sorted(best)[-2:]
         is_near = first >= max(_NEAR_TEXT, 2 * second)
         return ([identifier], first) if is_near else ([], 0.0)
@@ -610,6 +580,7 @@ def _without_names(text: str) -> str:
 
 
 @cache
-def _cosines(word: str, texts: tuple[str, ...]) -> np.ndarray:
+def cosines(word: str, texts: tuple[str, ...]) -> np.ndarray:
+    """Return how near a word is in meaning to each of the texts."""
     vectors = shipped_vectors().encode_passages([word, *texts])
     return np.asarray(vectors[1:] @ vectors[0])

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from whichsense.conversation.matching import (
     Matcher,
-    Period,
     Token,
     find_limit,
     plain,
@@ -127,37 +126,32 @@ def is_place_word(token: Token) -> bool:
 def pick(tokens: Sequence[Token], listed: Sequence[str]) -> str:
     """The item at the position that the tokens name; '' where they name none, or one that does not exist."""
     place = _place(tokens, len(listed))
-    return listed[place - 1] if place else ""
+    return listed[place - 1] if 0 < place <= len(listed) else ""
 
 
 def _place(tokens: Sequence[Token], count: int) -> int:
-    """The position that tokens name, from 1; 0 if they name none that exists."""
+    """The position that tokens name, from 1; 0 if they name none."""
     numbers = [one.number for one in tokens if one.number and not one.is_short_year]
     if numbers:
-        is_there = numbers[0].is_integer() and numbers[0] <= count
-        return int(numbers[0]) if is_there else 0
+        return int(numbers[0]) if numbers[0].is_integer() else 0
     words = {token.text for token in tokens}
     if words & LAST_WORDS:
         return count
     if words & FIRST_WORDS:
-        return min(1, count)
+        return 1
     if words & MIDDLE_WORDS and count % 2:
         return count // 2 + 1
-    return _bare_place([token.text for token in tokens], count)
+    return _bare_place([token.text for token in tokens])
 
 
-def _bare_place(words: Sequence[str], count: int) -> int:
+def _bare_place(words: Sequence[str]) -> int:
     """ "one" and "b" are positions where they stand alone, and "one" where it is pointed at: "option one"."""
     bare = [word for word in words if word not in POINTERS]
-    is_pointed = len(bare) < len(words)
-    if is_pointed:
+    if len(bare) < len(words):
         bare = [word for word in bare if word not in FILLERS or word == "one"]
     if bare == ["one"]:
-        return min(1, count)
-    if len(bare) != 1 or len(bare[0]) != 1:
-        return 0
-    letter = ord(bare[0]) - ord("a") + 1
-    return letter if 1 <= letter <= count else 0
+        return 1
+    return ord(bare[0]) - ord("a") + 1 if list(map(len, bare)) == [1] else 0
 
 
 # Which options a choice names: by position, by order, by period, by words; several of them, or all
@@ -206,7 +200,9 @@ def select(text: str, matcher: Matcher) -> Selection:
     is_negated = False
     noun = ""
     for separator, clause in _clauses(text, matcher):
-        before, negation, behind = _split_negation(clause)
+        negation = _NEGATION.search(clause)
+        place, end = negation.span() if negation else (0, 0)
+        before, behind = clause[:place], clause[end:]
         named.update(_resolve(before, matcher).ids)
         # A negation goes on behind "and".
         is_negated = bool(negation) or (is_negated and separator in _JOINING)
@@ -229,18 +225,6 @@ def _resolve_figure(clause: str, noun: str, matcher: Matcher) -> Selection:
         if joined.by_label:
             return joined
     return _resolve(clause, matcher)
-
-
-def _split_negation(clause: str) -> tuple[str, str, str]:
-    """What stands before a negation, the negation, and what it denies; all of a clause without one is at the end.
-
-    >>> _split_negation("the book not the film")
-    ('the book ', 'not', ' the film')
-    """
-    match = _NEGATION.search(clause)
-    if match is None:
-        return "", "", clause
-    return clause[: match.start()], match[0], clause[match.end() :]
 
 
 def _clauses(text: str, matcher: Matcher) -> list[tuple[str, str]]:
@@ -270,40 +254,41 @@ def _resolve(clause: str, matcher: Matcher) -> Selection:
     whole = matcher.labelled(clause)
     if whole:
         return Selection((whole,), 1.0)
-    selection = _several(clause, matcher)
-    if selection.ids:
-        return selection
-    tokens = matcher.tokens(clause)
-    return _by_order(tokens, matcher) or _by_position_or_words(tokens, matcher)
+    ways = (_in_a_row, _within, _counted, _by_order)
+    found = (way(clause, matcher) for way in ways)
+    named = next((one for one in found if one.ids), None)
+    return named or _by_position_or_words(matcher.tokens(clause), matcher)
 
 
-def _several(clause: str, matcher: Matcher) -> Selection:
-    """Options that are counted or in a row: "2-4", "before 1990", "the two oldest"."""
+def _in_a_row(clause: str, matcher: Matcher) -> Selection:
+    """ "2-4"."""
     spread = _RANGE.search(clause)
     if spread and 1 <= int(spread[1]) < int(spread[2]) <= len(matcher.ids):
         ids = matcher.ids[int(spread[1]) - 1 : int(spread[2])]
         return Selection(tuple(ids), 1.0)
+    return NOTHING
+
+
+def _within(clause: str, matcher: Matcher) -> Selection:
+    """Options in a period that the other words fit, too: "the films before 1990"."""
     limit = find_limit(clause)
-    selection = _within(*limit, matcher) if limit else NOTHING
-    counted = _COUNT.search(clause)
-    is_label = counted and set(counted[0].split()) <= matcher.label_words
-    if selection.ids or not counted or is_label:
-        return selection
-    return _counted(counted, matcher)
-
-
-def _within(period: Period, rest: str, matcher: Matcher) -> Selection:
-    """Options in a period that the other words fit, too."""
-    years = {profile.id: profile.years for profile in matcher.profiles}
-    inside = [one for one in years if any(map(period.contains, years[one]))]
+    if limit is None:
+        return NOTHING
+    period, rest = limit
+    inside = [
+        one.id for one in matcher.profiles if any(map(period.contains, one.years))
+    ]
     tokens = [one for one in matcher.tokens(rest) if one.text not in ALL_WORDS]
     named, _ = matcher.meant(matcher.content(tokens))
     inside = [one for one in inside if one in named] or inside
-    return Selection(tuple(inside), 0.9) if inside else NOTHING
+    return Selection(tuple(inside), 0.9)
 
 
-def _counted(match: re.Match[str], matcher: Matcher) -> Selection:
+def _counted(clause: str, matcher: Matcher) -> Selection:
     """ "the first two", "the two oldest"."""
+    match = _COUNT.search(clause)
+    if match is None or set(match[0].split()) <= matcher.label_words:
+        return NOTHING
     word = match[1] or match[4]
     figure = match[2] or match[3]
     count = int(figure) if figure.isdigit() else CARDINALS[figure]
@@ -311,25 +296,24 @@ def _counted(match: re.Match[str], matcher: Matcher) -> Selection:
         return Selection(tuple(matcher.ids[:count]), 1.0)
     if word in ("last", "bottom", "final"):
         return Selection(tuple(matcher.ids[-count:]), 1.0)
-    ranked = _ranked(word, matcher, matcher.ids)
-    return Selection(tuple(ranked[:count]), 0.9) if ranked else NOTHING
+    return Selection(tuple(_ranked(word, matcher, matcher.ids)[:count]), 0.9)
 
 
-def _by_order(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
-    """ "the newest film", "the second oldest", "the biggest"; None where no such word stands in the clause."""
+def _by_order(clause: str, matcher: Matcher) -> Selection:
+    """ "the newest film", "the second oldest", "the biggest"."""
+    tokens = matcher.tokens(clause)
     found = [one.text for one in tokens if one.text in TIME_ORDER | SIZE_ORDER]
     # "most recent" is about time: the word behind "most" decides.
     word = next((one for one in found if one != "most"), "most" if found else "")
     if not word or word in matcher.label_words:
-        return None
+        return NOTHING
     rest = [one for one in tokens if one.text not in (word, "most", "least", "more")]
     places = [int(one.number) for one in rest if one.is_ordinal and one.number]
     named, _ = matcher.meant(
         [one for one in matcher.content(rest) if not one.is_ordinal]
     )
     ranked = _ranked(word, matcher, named or matcher.ids)
-    place = places[0] if places else 1
-    return Selection((ranked[place - 1],), 0.9) if len(ranked) >= place else None
+    return Selection(tuple(ranked[places[0] - 1 :][:1] if places else ranked[:1]), 0.9)
 
 
 def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]:
@@ -341,8 +325,7 @@ def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]
         known, direction = size_order(profiles), SIZE_ORDER[word]
     if len(known) < min(2, len(profiles)):
         return []
-    known.sort(key=lambda pair: -direction * pair[0])
-    return [one for _, one in known]
+    return [one for _, one in sorted(known, key=lambda pair: -direction * pair[0])]
 
 
 def _by_position_or_words(tokens: Sequence[Token], matcher: Matcher) -> Selection:
@@ -391,10 +374,11 @@ def _numbered(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
         one.stem for one in tokens
     ):
         return None
-    having = []
-    for profile in matcher.profiles:
-        if numbers[0] in [own.number for own in profile.label.tokens]:
-            having.append(profile.id)
+    having = [
+        profile.id
+        for profile in matcher.profiles
+        if numbers[0] in {own.number for own in profile.label.tokens}
+    ]
     return Selection(tuple(having), 0.95, by_label=True) if len(having) == 1 else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +124,20 @@ class Conversation:
         return self.turns[-1]
 
     @property
-    def clarification(self) -> Clarification | None:
-        """The options that a reply may name: the latest of the question that is talked about."""
+    def clarifications(self) -> tuple[Clarification, ...]:
+        """The options that may be chosen: all of the question that is talked about, the latest first."""
+        found = []
         for turn in reversed(self.turns):
             if turn.clarification is not None:
-                return turn.clarification
+                found.append(turn.clarification)
             if turn.intent.kind == QUESTION:
-                return None
-        return None
+                break
+        return tuple(found)
+
+    @property
+    def clarification(self) -> Clarification | None:
+        """The options that a reply may name: the latest."""
+        return next(iter(self.clarifications), None)
 
     @property
     def dependence(self) -> str:
@@ -192,6 +198,48 @@ class Conversation:
         if len(conversation.turns) > MOST_TURNS:
             raise BadInput(f"A conversation keeps at most {MOST_TURNS} turns.")
         return conversation
+
+
+@dataclass(frozen=True, slots=True)
+class ServedConversation:
+    """A conversation as a service gives it, and the id of the case that it is about."""
+
+    conversation: Conversation
+    case_id: str
+    """Of the question that is talked about."""
+    system: str = ""
+    """The system that answers; empty: the first that is served."""
+    index: str = ""
+    """The index that is asked; empty: the first that is served."""
+    owner: str = field(default="", metadata={"json": False})
+    """The id of the key that began it."""
+
+    @property
+    def id(self) -> str:
+        return self.conversation.id
+
+    @property
+    def last(self) -> Turn:
+        """The turn that says what to show."""
+        return self.conversation.last
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the conversation as JSON values, with what a client would otherwise have to derive."""
+        return {
+            "id": self.id,
+            "case_id": self.case_id,
+            "system": self.system,
+            "index": self.index,
+            "tentative": self.last.is_tentative,
+            "conversation": self.conversation.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], owner: str = "") -> ServedConversation:
+        """Read what `to_json` wrote."""
+        conversation = Conversation.from_json(value["conversation"])
+        system, index = str(value.get("system", "")), str(value.get("index", ""))
+        return cls(conversation, str(value["case_id"]), system, index, owner)
 
 
 def _with_named(turn: Any) -> Any:

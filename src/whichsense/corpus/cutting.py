@@ -61,7 +61,7 @@ def pieces(
         yield document.id, _section(document, 0), 0, len(text)
         return
     longest = words * _LONGEST_WORD
-    stem, sections, number = f"{document.id}#", document.sections, 0
+    stem, number = f"{document.id}#", 0
     for start, end in _sentences(text, words) if sentences else _runs(text, words):
         parts = (
             ((start, end),)
@@ -69,7 +69,7 @@ def pieces(
             else _shorten(text, start, end, longest)
         )
         for begin, stop in parts:
-            section = _section(document, begin) if sections else ""
+            section = _section(document, begin)
             # A document of one passage lends it its own id.
             alone = not number and (stop == len(text) or not text[stop:].strip())
             yield document.id if alone else f"{stem}{number}", section, begin, stop

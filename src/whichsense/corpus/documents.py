@@ -256,25 +256,31 @@ def _parse_html(feed: Feed, body: bytes) -> _Parsed:
     return _Parsed(title or page.first_heading, page.text, page.sections)
 
 
+def _most_repeated(sheets: list[Any]) -> int:
+    """How often the page is listed that is listed most."""
+    references = [sheet.indirect_reference for sheet in sheets]
+    repeats = Counter(one.idnum for one in references if one is not None)
+    return max(repeats.values(), default=0)
+
+
+def _is_decrypted(reader: Any) -> bool:
+    """Try a PDF without a password."""
+    try:
+        return bool(reader.decrypt(""))
+    except Exception:  # an unknown cipher, or one whose library is not there
+        return False
+
+
 def _parse_pdf(feed: Feed, body: bytes) -> _Parsed:
     """Return the pages in order, each a section."""
     pypdf = require("pypdf", "documents")
     # Its warnings are about files that it reads all the same.
     logging.getLogger("pypdf").setLevel(logging.ERROR)
     reader = pypdf.PdfReader(io.BytesIO(body))
-    if reader.is_encrypted:
-        try:
-            decrypted = reader.decrypt("")
-        except Exception:  # an unknown cipher, or one whose library is not there
-            decrypted = False
-        if not decrypted:
-            raise feed.fault("is encrypted. Remove its password first.")
+    if reader.is_encrypted and not _is_decrypted(reader):
+        raise feed.fault("is encrypted. Remove its password first.")
     sheets = list(reader.pages)
-    repeats: Counter[int] = Counter()
-    for sheet in sheets:
-        if sheet.indirect_reference is not None:
-            repeats[sheet.indirect_reference.idnum] += 1
-    if repeats and max(repeats.values()) > _PDF_REPEATS:
+    if _most_repeated(sheets) > _PDF_REPEATS:
         raise feed.fault(
             f"lists one page over {_PDF_REPEATS} times: refused. Print it to a new PDF."
         )
@@ -292,6 +298,11 @@ def _parse_pdf(feed: Feed, body: bytes) -> _Parsed:
     return _Parsed(str(title or ""), page.text, page.sections)
 
 
+def _row_text(docx: Any, table: Any, row: Any) -> str:
+    """The cells of a row. Not row.cells, which repeats a cell over the columns that it claims to span."""
+    return " | ".join(docx.table._Cell(cell, table).text for cell in row._tr.tc_lst)
+
+
 def _parse_docx(feed: Feed, body: bytes) -> _Parsed:
     """Paragraphs and tables in order; paragraphs in a heading's style become sections."""
     docx = require("docx", "documents")
@@ -301,9 +312,7 @@ def _parse_docx(feed: Feed, body: bytes) -> _Parsed:
     for item in document.iter_inner_content():
         if hasattr(item, "rows"):
             for row in item.rows:
-                # Not row.cells, which repeats a cell over the columns that it claims to span.
-                texts = [docx.table._Cell(cell, item).text for cell in row._tr.tc_lst]
-                page.line(" | ".join(texts))
+                page.line(_row_text(docx, item, row))
             continue
         style = item.style.name if item.style is not None else ""
         if style == "Title":

@@ -117,10 +117,11 @@ class Report:
 
 def _printable(broken: Broken) -> str:
     """Without control characters: names of files and pages may hold anything."""
-    characters = []
-    for character in str(broken):
-        if unicodedata.category(character) != "Cc":
-            characters.append(character)
+    characters = [
+        character
+        for character in str(broken)
+        if unicodedata.category(character) != "Cc"
+    ]
     return "".join(characters)
 
 

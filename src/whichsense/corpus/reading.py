@@ -312,11 +312,12 @@ class Corpus:
 
     def find_files(self) -> list[Path]:
         """The files that will be read, in order. Raises BadInput for a source that does not exist or holds none."""
-        paths = []
-        for entry in self._listing.entries:
-            if not entry.wrong:
-                paths.append(entry.path)
-        return paths
+        return [entry.path for entry in self._listing.entries if not entry.wrong]
+
+    @property
+    def is_of_documents(self) -> bool:
+        """Whether each file that will be read is one document: a text, a page, a PDF."""
+        return all(entry.document for entry in self._listing.entries if not entry.wrong)
 
     def source_names(self) -> list[str]:
         """Return the source that passages of each file have, unless a record names its own."""
@@ -438,8 +439,7 @@ class Corpus:
         """One file's steps. A file among documents that cannot be used is itself one broken record."""
         feed = self._feed
         if entry.wrong:
-            if not feed.passed():
-                yield feed.broken("", entry.wrong)
+            yield from _whole_broken(feed, entry.wrong)
             return
         lenient = self._is_lenient(entry)
         resumed = feed.skip > 0
@@ -455,10 +455,9 @@ class Corpus:
         except BadInput as error:
             if not lenient:
                 raise _printable(error) from None
-            if not feed.passed():
-                yield feed.broken("", _without_name(str(error), entry.path))
+            yield from _whole_broken(feed, _without_name(str(error), entry.path))
             return
-        if not usable and not resumed and not lenient:
+        if not any((usable, resumed, lenient)):
             raise feed.fault(
                 f"holds nothing usable. {first_broken or 'It has no records at all.'}"
             )
@@ -477,6 +476,12 @@ class Corpus:
         if entry.document:
             return len(self._listing.entries) > 1
         return entry.root in self._document_folders
+
+
+def _whole_broken(feed: Feed, why: str) -> Iterator[Step]:
+    """A file that is one broken record."""
+    if not feed.passed():
+        yield feed.broken("", why)
 
 
 def count_record(report: Report, record: Record) -> None:
@@ -525,6 +530,8 @@ class RecordCorpus:
     def __init__(self, records: Iterable[GivenRecord]) -> None:
         self._records = list(records)
         self._position = 0
+
+    is_of_documents = False
 
     def find_files(self) -> list[Path]:
         """No files are read."""

@@ -83,6 +83,12 @@ def _step(
 _one_value = json.JSONDecoder().raw_decode
 
 
+def _check_pairs(text: str, record: Any) -> None:
+    """Raise where half of a surrogate pair is escaped, which could be written nowhere."""
+    if "\\ud" in text or "\\uD" in text:
+        json.dumps(record, ensure_ascii=False).encode()
+
+
 def _record(line: bytes, encoding: str) -> dict[str, Any]:
     """Return the object of a line; ValueError with the reason where there is none."""
     try:
@@ -93,10 +99,8 @@ def _record(line: bytes, encoding: str) -> dict[str, Any]:
                 record = json.loads(text)
         else:
             record = json.loads(text)
-        if "\\" in text and (
-            "\\ud" in text or "\\uD" in text
-        ):  # half of a surrogate pair could be written nowhere
-            json.dumps(record, ensure_ascii=False).encode()
+        if "\\" in text:
+            _check_pairs(text, record)
     except UnicodeDecodeError:
         raise ValueError(not_in(encoding)) from None
     except UnicodeEncodeError:
@@ -393,13 +397,9 @@ def read_parquet(feed: Feed) -> Iterator[Step]:
         ) from None
 
 
-def _rows(feed: Feed, table: Any) -> Iterator[Step]:
-    header = table.schema_arrow.names
-    columns = Columns.of(feed, header)
-    number, total = 0, max(1, table.metadata.num_rows)
-    feed.done = lambda: number / total
-    groups = list(range(table.num_row_groups))
-    # Whole row groups that an earlier run consumed are skipped without being read.
+def _unread(feed: Feed, table: Any) -> tuple[list[int], int]:
+    """The row groups to read, and the rows before them. Whole ones that an earlier run consumed are skipped."""
+    groups, number = list(range(table.num_row_groups)), 0
     while groups:
         size = table.metadata.row_group(groups[0]).num_rows
         if feed.skip < size:
@@ -407,6 +407,15 @@ def _rows(feed: Feed, table: Any) -> Iterator[Step]:
         number += size
         feed.skip -= size
         groups.pop(0)
+    return groups, number
+
+
+def _rows(feed: Feed, table: Any) -> Iterator[Step]:
+    header = table.schema_arrow.names
+    columns = Columns.of(feed, header)
+    total = max(1, table.metadata.num_rows)
+    groups, number = _unread(feed, table)
+    feed.done = lambda: number / total
     # Only the columns that a document is made of are read.
     needed = sorted({at for at in vars(columns).values() if at is not None})
     names = [header[at] for at in needed]

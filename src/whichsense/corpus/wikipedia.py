@@ -291,26 +291,27 @@ def _entity(node: Any) -> str:
     return unescape(str(node))
 
 
+# Templates that show their first value, or their last.
+_OF_FIRST = ("nowrap", "nobr", "small", "big", "em", "strong", "sic", "abbr", "tooltip")
+_OF_LAST = ("lang", "transl", "transliteration")
+
+
 def _template(node: Any) -> str:
     """Return the few templates that stand for words within a sentence; all others are left out."""
     name = str(node.name).strip().lower().replace("_", " ")
     values = [
         _flat(param.value.nodes).strip() for param in node.params if not param.showkey
     ]
+    if name in ("circa", "c."):
+        return f"c. {''.join(values[:1])}"
+    if not values:
+        return _MARKS.get(name, "")
     if name in ("convert", "cvt") and len(values) > 1:
         return f"{values[0]} {values[1]}"
-    if (
-        name
-        in ("nowrap", "nobr", "small", "big", "em", "strong", "sic", "abbr", "tooltip")
-        and values
-    ):
+    if name in _OF_FIRST:
         return values[0]
-    if (
-        name in ("lang", "transl", "transliteration") or name.startswith("lang-")
-    ) and values:
+    if name in _OF_LAST or name.startswith("lang-"):
         return values[-1]
-    if name in ("circa", "c."):
-        return f"c. {values[0]}" if values else "c. "
     return _MARKS.get(name, "")
 
 

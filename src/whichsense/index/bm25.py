@@ -21,7 +21,7 @@ from whichsense.index.lexical import (
     query_terms,
     stem,
 )
-from whichsense.index.store import TEXT, TITLE
+from whichsense.index.store import BETWEEN, TEXT, TITLE
 from whichsense.text.words import (
     ASKING_NUMBERS,
     ASKING_WHEN,
@@ -38,9 +38,7 @@ from whichsense.text.words import (
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]
 
-# Counting " A" and " 0" in translated bytes finds names and numbers many times faster than patterns do.
-_CAPITALS, _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
-_KINDS = bytes.maketrans(_CAPITALS + _DIGITS, b"A" * 26 + b"0" * 10)
+_DIGITS = b"0123456789"
 _OTHERS = bytes(set(range(256)) - set(_DIGITS))
 # All but digits become spaces: what is left of a year is " 0000 ".
 _ONLY_DIGITS = bytes.maketrans(_OTHERS + _DIGITS, b" " * len(_OTHERS) + b"0" * 10)
@@ -115,14 +113,84 @@ def rescore(
     new = weights.lexical * np.array(scores, dtype=np.float64)
     if not texts:
         return new
-    new += _word_signs(words, rarity, texts, weights)
+    there = _Words.of(texts)
+    new += _word_signs(words, rarity, texts, there, weights)
     if weights.length:
         new += weights.length * np.log([len(text) + 1 for _, text in texts])
-    return new + _hints(set(words), texts, weights)
+    return new + _hints(set(words), texts, there, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of some texts in one array, so that each look is one comparison."""
+
+    texts: bytes
+    """Lower-cased titles and texts, one behind the other."""
+    starts: NDArray[np.intp]
+    """Where the words begin; titles and texts begin with one."""
+    spaced: NDArray[np.bool_]
+    """Which words have a space before them."""
+    initials: NDArray[np.uint8]
+    """First bytes as they are written."""
+    heads: NDArray[np.uint64]
+    """First eight bytes, lower-cased."""
+    firsts: NDArray[np.intp]
+    """The first word of each text."""
+
+    @classmethod
+    def of(cls, texts: Sequence[Text]) -> _Words:
+        parts = [b"", *itertools.chain.from_iterable(texts)]
+        written = BETWEEN.join(parts) + b"\0" * 9
+        lowered = written.lower()
+        codes = np.frombuffer(written, np.uint8)
+        before = np.flatnonzero((codes == ord(" ")) | (codes == ord(BETWEEN)))
+        # The eight bytes from each place on.
+        every = np.ndarray(len(lowered) - 7, "<u8", lowered, strides=(1,))
+        ends = np.cumsum([len(title) + len(text) + 2 for title, text in texts])
+        return cls(
+            lowered,
+            before + 1,
+            codes[before] == ord(" "),
+            codes[before + 1],
+            every[before + 1],
+            np.searchsorted(before, np.append(0, ends[:-1])),
+        )
+
+    def beginning(self, key: bytes) -> NDArray[np.intp]:
+        """Return the words that begin with a key."""
+        head = int.from_bytes(key[:8], "little")
+        mask = (1 << 8 * min(len(key), 8)) - 1
+        found = np.flatnonzero(self.heads & np.uint64(mask) == np.uint64(head))
+        if len(key) <= 8:
+            return found
+        whole = [
+            self.texts.startswith(key, place) for place in self.starts[found].tolist()
+        ]
+        return found[whole]
+
+    def pairs(self, first: bytes, second: bytes) -> NDArray[np.intp]:
+        """Return the words that begin with the second key and follow the first after a space."""
+        found = self.beginning(second)
+        found = found[self.spaced[found]]
+        before = b"%b " % first
+        follows = [
+            self.texts.endswith(before, 0, place)
+            for place in self.starts[found].tolist()
+        ]
+        return found[follows]
+
+    def texts_of(self, words: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the text of each word."""
+        return np.searchsorted(self.firsts, words, side="right") - 1
+
+    def count_spaced(self, first: bytes, last: bytes) -> NDArray[np.int64]:
+        """Return how many words of each text follow a space and begin with a byte of a range."""
+        such = (self.initials >= ord(first)) & (self.initials <= ord(last))
+        return np.add.reduceat(such & self.spaced, self.firsts, dtype=np.int64)
 
 
 def _hints(
-    asked: set[str], texts: Sequence[Text], weights: Weights
+    asked: set[str], texts: Sequence[Text], there: _Words, weights: Weights
 ) -> NDArray[np.float64]:
     """Return what is added for texts that hold the kind of thing that is asked for."""
     hints = np.zeros(len(texts))
@@ -132,55 +200,42 @@ def _hints(
     elif "where" in asked:
         names = weights.places
     if names:
-        hints += [names / 20 * _count(text, b" A", 20) for text in texts]
+        hints += names / 20 * np.minimum(there.count_spaced(b"A", b"Z"), 20)
     if weights.year and asked & ASKING_WHEN:
         hints += [weights.year * _has_year(b"%b\n%b" % text) for text in texts]
     if weights.numbers and (
         asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH)
     ):
-        hints += [weights.numbers / 10 * _count(text, b" 0", 10) for text in texts]
+        counted = np.minimum(there.count_spaced(b"0", b"9"), 10)
+        hints += weights.numbers / 10 * counted
     return hints
-
-
-def _count(text: Text, kind: bytes, most: int) -> int:
-    """Return how many words begin with a capital (" A") or a digit (" 0"), up to `most`."""
-    both = b"%b\n%b" % text
-    return min(both.translate(_KINDS).count(kind), most)
 
 
 def _word_signs(
     words: Sequence[str],
     rarity: Callable[[str], float],
     texts: Sequence[Text],
+    there: _Words,
     weights: Weights,
-) -> list[float]:
+) -> NDArray[np.float64]:
     """Return what coverage, pairs, title and lead add to each text."""
-    keys = _content_keys(words, rarity, weights.coverage)
+    signs = np.zeros(len(texts))
+    for key, value in _content_keys(words, rarity, weights.coverage):
+        signs[there.texts_of(there.beginning(key))] += value
     pairs = []
     for first, second in itertools.pairwise(words):
         if not QUESTION_WORDS & {first, second}:
-            pairs.append(f"{first} {second}".encode())
-    per_pair = weights.pairs / (len(pairs) or 1)
+            pairs.append((first.encode(), second.encode()))
+    for pair in pairs:
+        signs[there.texts_of(there.pairs(*pair))] += weights.pairs / len(pairs)
     # A title's word is known by the form that the question has, or by its stem.
     known = set(map(str.encode, (*words, *map(stem, words))))
-    signs = []
-    # The hot loop of a search: plain statements, no generators.
-    for title, text in texts:
-        both = b" %b  %b" % (title, text)
-        both = both.lower()
-        sign = 0.0
-        for key, value in keys:
-            if key in both:
-                sign += value
-        for pair in pairs:
-            if pair in both:
-                sign += per_pair
-        head = both[1 : len(title) + 1]
+    for number, (title, text) in enumerate(texts):
+        head = title.lower()
         if head:
-            sign += _title_sign(head, known, weights)
-            if both.startswith(head, len(title) + 3):
-                sign += weights.lead
-        signs.append(sign)
+            signs[number] += _title_sign(head, known, weights)
+            if text[: len(head)].lower() == head:
+                signs[number] += weights.lead
     return signs
 
 
@@ -228,7 +283,7 @@ def _has_year(text: bytes) -> bool:
 def _prefix(word: str) -> bytes:
     """Return what a word and its stem share, at the start of a word: found in plain text without stemming it."""
     shared = os.path.commonprefix([word, stem(word)]) if len(word) > 3 else word  # noqa: RUF071 (characters are meant)
-    return f" {shared}".encode()
+    return shared.encode()
 
 
 # The order of passages by their words, worked out from what the shards of an index found.

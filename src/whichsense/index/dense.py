@@ -188,7 +188,7 @@ class Pool:
 
 Floats = NDArray[np.float32]
 
-_BLOCK = 8192  # vectors that are compared with the centres at a time
+_BLOCK = 8192  # vectors that are decoded or compared at a time
 _SAMPLE = 32  # vectors for each list from which its centre is learned
 _ROUNDS = 6
 
@@ -229,7 +229,7 @@ def find_centres(
     sample = read(np.sort(rng.choice(count, size=size, replace=False)))
     centres = sample[rng.choice(len(sample), size=lists, replace=False)]
     for _ in range(_ROUNDS if lists > 1 else 1):
-        nearest = [nearest_list(block, centres) for block in _blocks(sample)]
+        nearest = [nearest_list(block, centres) for block in blocks(sample)]
         list_of = np.concatenate(nearest)
         order = np.argsort(list_of, kind="stable")
         used, starts = np.unique(list_of[order], return_index=True)
@@ -247,9 +247,10 @@ def nearest_list(vectors: Floats, centres: Floats) -> NDArray[np.intp]:
     return np.asarray(np.argmax(vectors @ centres.T, axis=1), dtype=np.intp)
 
 
-def _blocks(vectors: Floats) -> Iterator[Floats]:
-    for start in range(0, len(vectors), _BLOCK):
-        yield vectors[start : start + _BLOCK]
+def blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the rows a block at a time: memory stays flat."""
+    for start in range(0, len(rows), _BLOCK):
+        yield rows[start : start + _BLOCK]
 
 
 # The dense half of an index: one int8 vector a passage, near ones side by side, read through the page

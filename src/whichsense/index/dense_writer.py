@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from whichsense.index.dense import (
     PARTS,
     Clustering,
     Vectors,
+    blocks,
     find_centres,
     nearest_list,
 )
@@ -110,7 +111,6 @@ def _estimated(encoder: Encoder, texts: Texts, todo: range) -> str:
 # Writing the vectors of an index: they wait in flat files, and are put into lists when all are there.
 
 _CHECKPOINT_SECONDS = 20.0
-_BLOCK = 8192  # vectors that are decoded at a time: memory stays flat
 _PENDING = {"codes": np.int8, "scales": np.float32, "rows": np.uint64}
 _PENDING_STATE = "pending.json"
 
@@ -307,14 +307,14 @@ class VectorsWriter:
             centres = self._centres(pool)
         everyone = np.arange(len(pool))
         nearest = [everyone[:0]]
-        for block in _blocks(everyone):
+        for block in blocks(everyone):
             nearest.append(nearest_list(pool.decoded(block), centres))
         list_of = np.concatenate(nearest)  # the list of each vector
         # Vectors of one list stand side by side, in the order in which they came.
         order = np.argsort(list_of, kind="stable")
         rows = pool.rows[order]
         scales = [np.zeros(0, np.float32)]
-        for block in _blocks(order):
+        for block in blocks(order):
             scales.append(pool.take(block)[1])
         small = {
             "rows": rows,
@@ -342,14 +342,9 @@ class VectorsWriter:
         header = {"descr": "|i1", "fortran_order": False, "shape": shape}
         with open(self.folder / f"codes-{name}.npy", "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for block in _blocks(order):
+            for block in blocks(order):
                 file.write(pool.take(block)[0].tobytes())
             _to_disk(file)
-
-
-def _blocks(places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    for start in range(0, len(places), _BLOCK):
-        yield places[start : start + _BLOCK]
 
 
 def _to_disk(file: BinaryIO) -> None:

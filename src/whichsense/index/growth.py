@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from whichsense.corpus import Corpus, RecordCorpus, Report, Seen, pieces, title_line
 from whichsense.errors import WriteFault
 from whichsense.files import write_atomically
-from whichsense.index import folder
-from whichsense.index import folder as index_folder
+from whichsense.index import folder as folders
 from whichsense.index.folder import FORMAT, STAGING, Manifest, Sharding
 from whichsense.index.lexical import DELETED, LexicalWriter, load_deleted
 from whichsense.index.store import NamesWriter, PassagesWriter, pack
@@ -38,7 +37,14 @@ class Cutting:
     """How documents become passages: `words` white-space words each, or whole sentences up to that many."""
 
     words: int = 100
-    sentences: bool = False
+    sentences: bool | None = None
+    """None: of files that are one document each. Dumps and records are cut as the papers cut Wikipedia."""
+
+    def of(self, corpus: Corpus | RecordCorpus) -> Cutting:
+        """The same, decided for a corpus."""
+        if self.sentences is not None:
+            return self
+        return dataclasses.replace(self, sentences=corpus.is_of_documents)
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Growth:
         source = {"paths": paths, "fingerprint": self.corpus.fingerprint}
         before = self.base.sources if self.base else ()
         return Manifest(
-            generation=folder.next_generation(self.folder),
+            generation=folders.next_generation(self.folder),
             passages=passages,
             next_row=next_row,
             created=now(),
@@ -121,7 +127,9 @@ def cut_record(
         record = dataclasses.replace(record, id=f"{id_prefix}{record.id}")
     title, whole, source = title_line(record), record.text, record.source
     document = record.id
-    for name, section, start, end in pieces(record, cutting.words, cutting.sentences):
+    for name, section, start, end in pieces(
+        record, cutting.words, bool(cutting.sentences)
+    ):
         names = (name, title, source, section)
         yield CutPassage(title, whole[start:end], document, names, start)
 
@@ -187,7 +195,7 @@ class Staging:
         with contextlib.suppress(*_DAMAGE):
             if states and (resumed := cls._resume(root, states, id_prefix)):
                 return resumed
-        root = index_folder.stage(folder, base)
+        root = folders.stage(folder, base)
         state = State(
             job,
             next_row=base.next_row if base else 0,

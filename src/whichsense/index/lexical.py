@@ -133,6 +133,9 @@ def any_of(
 # it.
 
 _META = "meta.json"
+_EQUALS = (
+    32  # hits beyond the last, for passages with its score: a second search costs more
+)
 _HEAP = 512 * 2**20  # bytes of words before a segment is written
 # One core is for reading and cutting.
 _THREADS = max(1, min((os.cpu_count() or 2) - 1, 8))
@@ -340,7 +343,7 @@ class Lexical:
         if not terms or not limit:
             return np.empty(0, np.int64), np.empty(0)
         query = any_of(self._schema, "body", terms)
-        wanted = 2 * limit  # room for equals of the last: a second search costs more
+        wanted = limit + _EQUALS
         with _readable(self.folder):
             while True:
                 hits = self._searcher.search(query, limit=wanted, count=False).hits

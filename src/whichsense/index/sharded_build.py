@@ -22,7 +22,7 @@ from whichsense.corpus import Corpus, RecordCorpus, Report, Seen
 from whichsense.corpus.cutting import fingerprint
 from whichsense.files import write_atomically
 from whichsense.index import dense
-from whichsense.index import folder as index_folder
+from whichsense.index import folder as folders
 from whichsense.index.dense_writer import encode_rows, encoder_of, put_into_lists
 from whichsense.index.folder import STAGING, Manifest, Sharding, shard_root
 from whichsense.index.growth import (
@@ -326,11 +326,11 @@ def grow_shards(growth: Growth, spread: Spread) -> Manifest:
     staging = folder / STAGING
     if _staged_job(staging) == job:
         # A run of this very job may have been killed just before it was served.
-        manifest = index_folder.finished(folder)
+        manifest = folders.finished(folder)
         if manifest:
             return manifest
     if _staged_job(staging) != job or not (staging / "content").is_dir():
-        index_folder.stage(folder, base)
+        folders.stage(folder, base)
         write_atomically(staging / _JOB, json.dumps(job))
     nothing = (0,) * spread.count
     before = Sharding(spread.by, "", 0, nothing, nothing)
@@ -392,7 +392,7 @@ class _Build:
         write_labels(content, now)
         passages, next_row = sum(now.passages), sum(now.rows)
         draft = growth.draft(passages, next_row, report.as_dict(), now)
-        return index_folder.publish(growth.folder, growth.base, draft)
+        return folders.publish(growth.folder, growth.base, draft)
 
     def _read(self) -> list[PartSummary]:
         """Read and cut the corpus."""
@@ -503,7 +503,7 @@ def _write_into(root: Path, work: _ShardWork) -> int:
     root.mkdir(parents=True)
     row = 0
     if work.base:
-        index_folder.link_files(work.folder, work.base, content, f"{root.name}/")
+        folders.link_files(work.folder, work.base, content, f"{root.name}/")
         row = work.base.shard_rows[work.number]
     lexical = LexicalWriter(root / "lexical", _HEAP)
     keys: list[int] = []

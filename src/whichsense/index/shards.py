@@ -410,6 +410,12 @@ class MergingRanker:
         self, found: Found, vector: Vector | None, answers: Mapping[int, Answer]
     ) -> _Read:
         """Return the passages, as stored, and their cosines: from the answers, or asked for now."""
+        if not self._shards.reads_ahead and len(self._passages) == 1:
+            given = (found.rows.tolist(), vector)
+            stored, cosines = self._shards.ask("read", {0: given})[0]
+            if cosines is None:
+                cosines = np.empty(0, np.float32)
+            return _Read(found, stored, cosines, set())
         # (shard, row) → stored passage, cosine
         read: dict[tuple[int, int], tuple[bytes, float]] = {}
         for number, answer in answers.items():
@@ -482,20 +488,14 @@ class LocalShards:
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = shards
-        self._frequencies: dict[str, int] = {}
 
     @property
     def lengths(self) -> list[Lengths]:
         return [shard.lengths() for shard in self.shards]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
-        for term in terms:
-            if term not in self._frequencies:
-                having = 0
-                for shard in self.shards:
-                    having += shard.document_frequencies([term])[0]
-                self._frequencies[term] = having
-        return self._frequencies, set()
+        counts = [shard.document_frequencies(terms) for shard in self.shards]
+        return dict(zip(terms, map(sum, zip(*counts, strict=True)), strict=True)), set()
 
     def ask(
         self, verb: str, arguments: Mapping[int, tuple[Any, ...]]

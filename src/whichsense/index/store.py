@@ -25,20 +25,19 @@ from whichsense.files import write_atomically
 from whichsense.text.words import whole_characters
 from whichsense.types import Passage, Redirect, Sense
 
-# The passages of an index, compressed in blocks of a few with a shared dictionary: any is read in
+# The passages of an index, each compressed by itself with a shared dictionary: any is read in
 # microseconds.
 #
 # A segment is what one run of a build or add wrote. Its files, where N is the row of its first
 # passage:
 #
-#     N.data    compressed blocks, one behind the other
-#     N.ends    where each block ends in the data
-#     N.counts  how many passages there are up to the end of each block
-#     N.keys    checksums of document and source, by which passages are looked up; compressed, frame by frame
-#     N.dict    the dictionary, if there were enough blocks to learn one from
+#     N.data    compressed passages, one behind the other
+#     N.ends    where each ends in the data
+#     N.keys    checksums of document and source, by which passages are looked up
+#     N.dict    the dictionary, if there were enough passages to learn one from
 #
-# Segments of format 2 have no counts: each of their passages is a block, and their keys are not
-# compressed.
+# Segments that older versions wrote as format 4 have blocks of several passages in place of passages,
+# N.counts (how many passages there are up to the end of each block), and compressed keys.
 
 Field = Literal["document", "source"]
 TITLE, SOURCE, TEXT = 1, 2, 6
@@ -90,28 +89,18 @@ def name_key(name: str) -> int:
     return crc32(name.encode("utf-8", "replace"))
 
 
-def block_counts(ends: Path) -> NDArray[np.integer[Any]]:
-    """Return the passages up to the end of each block of a segment."""
-    counts = ends.with_suffix(".counts")
-    if counts.exists():
-        return np.fromfile(counts, dtype=COUNT)
-    return np.arange(1, ends.stat().st_size // END.itemsize + 1)
-
-
-def read_keys(ends: Path, most: int = -1) -> NDArray[Any]:
-    """The keys of a segment's passages, or of so many. Of a frame that a killed run did not finish, what is there."""
+def read_keys(ends: Path) -> NDArray[Any]:
+    """Return the keys of a segment's passages."""
     keys = ends.with_suffix(".keys")
     if not ends.with_suffix(".counts").exists():
-        return np.fromfile(keys, dtype=KEYS, count=most)
-    with open(keys, "rb") as file:
-        frames = zstandard.ZstdDecompressor().stream_reader(
-            file, read_across_frames=True
-        )
-        try:
-            body = frames.read(most * KEYS.itemsize if most >= 0 else -1)
-        except zstandard.ZstdError as error:
-            raise ValueError(f"'{keys}' is damaged: {error}") from None
-    return np.frombuffer(body, dtype=KEYS, count=len(body) // KEYS.itemsize)
+        return np.fromfile(keys, dtype=KEYS)
+    frames = zstandard.ZstdDecompressor().stream_reader(
+        keys.read_bytes(), read_across_frames=True
+    )
+    try:
+        return np.frombuffer(frames.read(), dtype=KEYS)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"'{keys}' is damaged: {error}") from None
 
 
 def _map_file(path: Path) -> mmap.mmap:
@@ -146,12 +135,13 @@ class _Segment:
     def problem(self) -> str | None:
         """Return what does not fit together in the files of this segment."""
         ends = np.asarray(self._ends, dtype=np.int64)
-        counts = block_counts(self._ends_path).astype(np.int64)
         stem = self.path.stem
         if ends[-1] != len(self._data) or not _ascends(ends):
             return f"{self.path.name} and {stem}.ends do not belong together"
-        if len(counts) != len(ends) or not _ascends(counts):
-            return f"{stem}.counts and {stem}.ends do not belong together"
+        if self._counts is not None:
+            counts = self._counts.astype(np.int64)
+            if len(counts) != len(ends) or not _ascends(counts):
+                return f"{stem}.counts and {stem}.ends do not belong together"
         if len(read_keys(self._ends_path)) != len(self):
             return f"{stem}.keys and {stem}.ends do not belong together"
         return None
@@ -167,25 +157,20 @@ class _Segment:
             decompressor = zstandard.ZstdDecompressor(**self._options)
             self._local.decompressor = decompressor
         data, ends = self._data, self._ends
-        numbers, places = self._blocks_of(rows - self.first)
-        blocks: dict[int, list[bytes]] = {}
-        passages = []
-        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
-            if number not in blocks:  # neighbours are often asked for together
-                start = ends[number - 1] if number else 0
-                block: bytes = decompressor.decompress(data[start : ends[number]])
-                blocks[number] = block.split(BETWEEN)
-            passages.append(blocks[number][place])
-        return passages
 
-    def _blocks_of(self, own: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the blocks of some passages, by their numbers in the segment, and their places there."""
+        def block(number: int) -> bytes:
+            start = ends[number - 1] if number else 0
+            body: bytes = decompressor.decompress(data[start : ends[number]])
+            return body
+
+        own = rows - self.first
         if self._counts is None:
-            return own, np.zeros_like(own)
+            return [block(number) for number in own.tolist()]
         # Of one type: searchsorted would copy the counts otherwise.
         numbers = np.searchsorted(self._counts, own.astype(COUNT), side="right")
-        before = np.where(numbers > 0, self._counts[numbers - 1], 0)
-        return numbers, own - before
+        places = own - np.where(numbers > 0, self._counts[numbers - 1], 0)
+        pairs = zip(numbers.tolist(), places.tolist(), strict=True)
+        return [block(number).split(BETWEEN)[place] for number, place in pairs]
 
 
 def _ascends(numbers: NDArray[np.int64]) -> bool:
@@ -252,15 +237,13 @@ class Passages:
 
 # Writing the passages of an index: the segments that store.py reads.
 
-# A block is closed when it has so many bytes: four or five passages of 100 words. docs/index.md has others.
-_BLOCK_BYTES = 2500
 _LEVEL = 6
-_SAMPLES = 1200  # blocks from which the dictionary is learned
-_FEWEST_SAMPLES = 500
+_SAMPLE_BYTES = 3 * 2**20  # of the first passages, from which the dictionary is learned
+_FEWEST_SAMPLES = 2000
 _LONGEST_SAMPLE = 5000  # bytes of each
 _DICTIONARY_BYTES = 262_144
 _DICTIONARY_SHARE = 12  # the samples are so many times as long, at least
-_BATCH = 64  # blocks that are compressed together
+_BATCH_BYTES = 2**17  # passages that are compressed together
 _BATCHES_WAITING = 4
 _SUFFIXES = (".data", ".ends", ".counts", ".keys", ".dict")
 
@@ -279,15 +262,11 @@ class PassagesWriter:
         self._stem = folder / str(next_row)
         self._data: BinaryIO = open(self._stem.with_suffix(".data"), "wb")
         self._ends: BinaryIO = open(self._stem.with_suffix(".ends"), "wb")
-        self._counts: BinaryIO = open(self._stem.with_suffix(".counts"), "wb")
         self._keys: BinaryIO = open(self._stem.with_suffix(".keys"), "wb")
-        self._block: list[bytes] = []
-        self._block_bytes = 0
-        self._count = 0
         self._batch: list[bytes] = []
-        self._batch_counts: list[int] = []
+        self._batch_bytes = 0
         self._batch_keys: list[tuple[int, int]] = []
-        self._full = _SAMPLES
+        self._full = _SAMPLE_BYTES
         self._compressor: zstandard.ZstdCompressor | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pack")
         self._waiting: deque[Future[None]] = deque()
@@ -295,24 +274,19 @@ class PassagesWriter:
 
     def add(self, stored: bytes, document: str, source: str) -> None:
         """Append a passage, as `pack` made it, with the names by which it is looked up."""
-        self._block.append(stored)
-        self._block_bytes += len(stored)
-        self._count += 1
+        self._batch.append(stored)
+        self._batch_bytes += len(stored)
         self._batch_keys.append((name_key(document), _source_key(source)))
-        if self._block_bytes >= _BLOCK_BYTES:
-            self._close_block()
-            if len(self._batch) >= self._full:
-                self._hand_over()
+        if self._batch_bytes >= self._full:
+            self._hand_over()
 
     def flush(self) -> None:
         """Write everything to disk, so that a checkpoint can rely on it."""
-        if self._block:
-            self._close_block()
         if self._batch:
             self._hand_over()
         while self._waiting:
             self._waiting.popleft().result()
-        for file in (self._data, self._ends, self._counts, self._keys):
+        for file in (self._data, self._ends, self._keys):
             file.flush()
             os.fsync(file.fileno())
 
@@ -320,7 +294,7 @@ class PassagesWriter:
         if self._data.closed:
             return
         # All are closed, even if the disk is full.
-        with self._data, self._ends, self._counts, self._keys, self._thread:
+        with self._data, self._ends, self._keys, self._thread:
             self.flush()
         if not self._size:  # a run that adds no passage leaves no file
             _remove(self._stem)
@@ -336,38 +310,27 @@ class PassagesWriter:
     ) -> None:
         self.close()
 
-    def _close_block(self) -> None:
-        self._batch.append(BETWEEN.join(self._block))
-        self._batch_counts.append(self._count)
-        self._block, self._block_bytes = [], 0
-
     def _hand_over(self) -> None:
         if self._compressor is None:
             self._compressor = self._make_compressor()
-            self._full = _BATCH
+            self._full = _BATCH_BYTES
         while len(self._waiting) >= _BATCHES_WAITING:
             self._waiting.popleft().result()  # raises what went wrong with that batch
         writing = self._thread.submit(
-            self._write,
-            self._compressor,
-            self._batch,
-            self._batch_counts,
-            self._batch_keys,
+            self._write, self._compressor, self._batch, self._batch_keys
         )
         self._waiting.append(writing)
-        self._batch, self._batch_counts, self._batch_keys = [], [], []
+        self._batch, self._batch_bytes, self._batch_keys = [], 0, []
 
     def _make_compressor(self) -> zstandard.ZstdCompressor:
-        """Return a compressor with a dictionary of the first blocks, where there are enough to learn one from."""
+        """Return a compressor with a dictionary of the first passages, where there are enough to learn one from."""
         options: dict[str, Any] = {
             "level": _LEVEL,
             "write_checksum": False,
             "write_dict_id": False,
         }
         if len(self._batch) >= _FEWEST_SAMPLES:
-            samples: list[Any] = []
-            for block in self._batch:
-                samples.append(block[:_LONGEST_SAMPLE])
+            samples: list[Any] = [passage[:_LONGEST_SAMPLE] for passage in self._batch]
             size = sum(map(len, samples)) // _DICTIONARY_SHARE
             size = min(size, _DICTIONARY_BYTES)
             dictionary = zstandard.train_dictionary(size, samples)
@@ -381,7 +344,6 @@ class PassagesWriter:
         self,
         compressor: zstandard.ZstdCompressor,
         batch: list[bytes],
-        counts: list[int],
         keys: list[tuple[int, int]],
     ) -> None:
         compressed: Any = compressor.multi_compress_to_buffer([*batch])
@@ -389,8 +351,7 @@ class PassagesWriter:
         ends = self._size + np.cumsum([len(piece) for piece in pieces], dtype=END)
         self._data.write(b"".join(pieces))
         self._ends.write(ends.tobytes())
-        self._counts.write(np.array(counts, dtype=COUNT).tobytes())
-        self._keys.write(zstandard.compress(np.array(keys, dtype=KEYS).tobytes()))
+        self._keys.write(np.array(keys, dtype=KEYS).tobytes())
         self._size = int(ends[-1])
 
 
@@ -400,39 +361,25 @@ def _trim(folder: Path, next_row: int) -> None:
         first = int(path.stem)
         if first >= next_row:
             _remove(path.with_suffix(""))
-        else:
+        elif not path.with_suffix(".counts").exists():
             _shorten(path, next_row - first)
+        elif first + len(read_keys(path)) > next_row:
+            raise WriteFault(f"An older version began '{path}'. Begin it anew.")
 
 
 def _shorten(path: Path, most: int) -> None:
     """Cut off what a segment has beyond so many passages. A run that is killed leaves its files at different places."""
-    counts = block_counts(path)
-    blocks = int(np.searchsorted(counts, most, side="right"))
-    if blocks < len(counts) and (not blocks or counts[blocks - 1] < most):
-        raise WriteFault(f"'{path}' has no block that ends with passage {most:,}.")
-    ends = np.fromfile(path, dtype=END, count=blocks)
+    ends = np.fromfile(path, dtype=END, count=most)
     sizes = {
         ".data": int(ends[-1]),
-        ".ends": blocks * END.itemsize,
-        ".counts": blocks * COUNT.itemsize,
+        ".ends": len(ends) * END.itemsize,
+        ".keys": len(ends) * KEYS.itemsize,
     }
-    kept = int(counts[blocks - 1])
-    if _has_more_keys(path, kept):
-        body = read_keys(path, kept).tobytes()
-        if path.with_suffix(".counts").exists():
-            body = zstandard.compress(body)
-        write_atomically(path.with_suffix(".keys"), body)
     for suffix, size in sizes.items():
         part = path.with_suffix(suffix)
-        if part.exists() and part.stat().st_size > size:
-            os.truncate(part, size)
-
-
-def _has_more_keys(path: Path, kept: int) -> bool:
-    try:
-        return len(read_keys(path, kept + 1)) > kept
-    except ValueError:
-        return True  # what a power cut left behind them
+        if part.stat().st_size < size:
+            raise WriteFault(f"'{part}' was not written to its end. Begin it anew.")
+        os.truncate(part, size)
 
 
 def _remove(stem: Path) -> None:

@@ -15,7 +15,6 @@ from whichsense.corpus import Seen, Sources, make_corpus
 from whichsense.corpus.cutting import fingerprint
 from whichsense.errors import BadInput, IndexFault
 from whichsense.index import folder as folders
-from whichsense.index import folder as index_folder
 from whichsense.index.dense_writer import encode_rows, encoder_of, put_into_lists
 from whichsense.index.folder import Manifest
 from whichsense.index.growth import (
@@ -61,9 +60,8 @@ def build_index(
     _check_local(folder)
     corpus = make_corpus(sources, format=format, encoding=encoding)
     corpus.find_files()  # so that a wrong path is an error before a folder is made
-    growth = Growth(
-        Path(folder), corpus, cutting or Cutting(), encoder, None, progress, say
-    )
+    own = (cutting or Cutting()).of(corpus)
+    growth = Growth(Path(folder), corpus, own, encoder, None, progress, say)
     with folders.writing(growth.folder, "index build"):
         if shards:
             return grow_shards(growth, shards)
@@ -120,14 +118,14 @@ def delete(
         total = sum(map(len, deleted))
         if not total:
             return base, 0
-        content = index_folder.stage(folder, base) / "content"
+        content = folders.stage(folder, base) / "content"
         roots = folders.shard_roots(content, base.sharding)
         for root, passages in zip(roots, deleted, strict=True):
             if passages:
                 _delete_passages(root, passages)
         draft = dataclasses.replace(
             base,
-            generation=index_folder.next_generation(folder),
+            generation=folders.next_generation(folder),
             passages=base.passages - total,
             created=now(),
         )
@@ -135,7 +133,7 @@ def delete(
             sharding = without(base.sharding, list(map(len, deleted)))
             write_labels(content, sharding)
             draft = dataclasses.replace(draft, sharding=sharding)
-        return index_folder.publish(folder, base, draft), total
+        return folders.publish(folder, base, draft), total
 
 
 def _check_local(folder: str | Path) -> None:
@@ -189,7 +187,7 @@ def _grow(growth: Growth, checkpoint_seconds: float) -> Manifest:
     job = growth.job
     # A run of this very job may have been killed just before it was served.
     if staged_job(growth.folder) == job:
-        manifest = index_folder.finished(growth.folder)
+        manifest = folders.finished(growth.folder)
         if manifest:
             return manifest
     base = growth.base
@@ -206,7 +204,7 @@ def _grow(growth: Growth, checkpoint_seconds: float) -> Manifest:
         encode_rows(content, encoder, rows, growth.progress, growth.say)
         put_into_lists(content, encoder)
     draft = growth.draft(state.passages, state.next_row, state.report)
-    return index_folder.publish(growth.folder, base, draft)
+    return folders.publish(growth.folder, base, draft)
 
 
 def _read(growth: Growth, staging: Staging, checkpoint_seconds: float) -> None:

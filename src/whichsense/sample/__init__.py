@@ -53,20 +53,22 @@ def index(name: str = "sample") -> indexes.Index:
     """Return an embedded corpus's index, built in a second on first use and kept in the user's cache."""
     corpus = _CORPORA[name]
     checksum = hashlib.sha256(corpus.read_bytes()).hexdigest()
-    folder = cache_folder() / f"{name}-{FORMAT}-{checksum[:12]}"
+    folder = cache_folder() / f"{name}-{FORMAT}.1-{checksum[:12]}"
     try:
         return indexes.Index.open(folder)
     except IndexFault:
         pass  # not there yet, or damaged: it costs nothing to build
+    # The handbook's lines are documents.
+    cutting = indexes.Cutting(sentences=name == "handbook")
     try:
-        return indexes.Index.build(corpus, folder)
+        return indexes.Index.build(corpus, folder, cutting=cutting)
     except (
         IndexBusy,
         OSError,
     ):  # another process builds it in this moment, or the home cannot be written to
         temporary = Path(tempfile.mkdtemp(prefix=f"whichsense-{name}-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        return indexes.Index.build(corpus, temporary)
+        return indexes.Index.build(corpus, temporary, cutting=cutting)
 
 
 def corpus_name(folder: str | Path) -> str:

@@ -12,7 +12,9 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from whichsense import conversation as talk
 from whichsense import sample
@@ -20,8 +22,15 @@ from whichsense.conversation import Conversation
 from whichsense.errors import BadConfig, BadInput, MissingStage
 from whichsense.index import Index
 from whichsense.jobs.limits import LimitReached, Limits, current_limits, within
-from whichsense.pipeline import Pipeline, StageHook
-from whichsense.serve.events import Event, Shared, problem_event, stage_data
+from whichsense.pipeline import Pipeline
+from whichsense.serve.events import (
+    Event,
+    Origin,
+    Shared,
+    dump,
+    problem_event,
+    stage_data,
+)
 from whichsense.serve.problems import (
     CANCELLED,
     DIED,
@@ -32,7 +41,15 @@ from whichsense.serve.problems import (
     busy,
     problem_of,
 )
+from whichsense.serve.schemas import (
+    AskRequest,
+    BeginRequest,
+    ChooseRequest,
+    ExplainRequest,
+    ReplyRequest,
+)
 from whichsense.serve.settings import ServiceSettings
+from whichsense.serve.state import View
 from whichsense.serve.telemetry import Telemetry
 from whichsense.stages.providers import COMPACT
 from whichsense.systems import load_settings
@@ -42,8 +59,9 @@ from whichsense.types import Case
 # load.
 
 BuildPipeline = Callable[[Index], Pipeline]
-BuildSystems = Mapping[str, BuildPipeline]
-"""By the name of the system; the first answers where none is named."""
+Build = BuildPipeline | Mapping[str, BuildPipeline] | None
+"""What makes the pipeline over an index; those of several systems by their names, of which the first answers where
+none is named; None: what the settings name."""
 _TRIED = "Which sense?"  # asked of a generation before it is served
 _LOADING = Problem(
     503,
@@ -52,6 +70,8 @@ _LOADING = Problem(
     "Ask again when /readyz answers with 200.",
     headers={"Retry-After": "2"},
 )
+Headers = Mapping[str, str] | None
+"""Of a request, which may name the trace that it is part of."""
 _log = logging.getLogger("whichsense.serve")
 
 
@@ -80,14 +100,8 @@ class Served:
         if system in self.systems:
             return self.systems[system]
         names = ", ".join(self.systems)
-        raise Refused(
-            Problem(
-                409,
-                "system",
-                "There is no such system here.",
-                f'Name one of these: {names}; or leave "system" out.',
-            )
-        )
+        fix = f'Name one of these: {names}; or leave "system" out.'
+        raise Refused(Problem(409, "system", "There is no such system here.", fix))
 
 
 class Engine:
@@ -100,7 +114,7 @@ class Engine:
         self.fault = ""
         """Why the newest generation is not served, without paths; empty where it is."""
         self._settings = settings
-        self._builds: BuildSystems = {}
+        self._builds: Mapping[str, BuildPipeline] = {}
         self._served: Served | None = None
         self._refreshing = threading.Lock()
 
@@ -111,7 +125,7 @@ class Engine:
             raise Refused(_LOADING)
         return self._served
 
-    def load(self, builds: BuildSystems) -> None:
+    def load(self, builds: Mapping[str, BuildPipeline]) -> None:
         """Open the index and build the systems over it, once, in a thread."""
         place = self.place or None
         if self._settings.cluster:
@@ -133,43 +147,32 @@ class Engine:
             systems[name].retriever.retrieve([Case(_TRIED)], 1)
         return Served(self.name, index, systems)
 
-    def refresh(self) -> bool:
+    def refresh(self) -> None:
         """Move on to a newer generation of the index, if there is one. What is there stays where that fails, and
         `fault` says why."""
         if self._served is None:
-            return False
+            return
         with self._refreshing:
             old = self._served.index
+            fault = ""
             try:
                 index = old.refreshed()
                 if index is not old:
                     self._served = self._serve(index)
+                    number = index.manifest.generation
+                    _log.info("generation %d of '%s' is served now", number, self.name)
             except Exception as error:  # whatever is wrong with it, the old one answers
                 fault = _without_paths(str(error), old.folder)
                 if fault != self.fault:  # it is tried again every second
-                    _log.error(
-                        "the newest generation of '%s' cannot be served: %s",
-                        self.name,
-                        error,
-                    )
-                self.fault = fault
-                return False
-            self.fault = ""
-            if index is old:
-                return False
-        generation = index.manifest.generation
-        _log.info("generation %d of '%s' is served now", generation, self.name)
-        return True
+                    about = "the newest generation of '%s' cannot be served: %s"
+                    _log.error(about, self.name, error)
+            self.fault = fault
 
 
 class Engines:
     """The engines of all indexes. Their systems share models."""
 
-    def __init__(
-        self,
-        settings: ServiceSettings,
-        build: BuildPipeline | BuildSystems | None = None,
-    ) -> None:
+    def __init__(self, settings: ServiceSettings, build: Build = None) -> None:
         self._settings = settings
         if callable(build):
             build = {system_name(settings.system): build}
@@ -233,14 +236,14 @@ def system_name(system: str) -> str:
     return Path(system).name.removesuffix(".toml")
 
 
-def _default_builds(settings: ServiceSettings) -> BuildSystems:
+def _default_builds(settings: ServiceSettings) -> dict[str, BuildPipeline]:
     """The systems that the settings name. Models that several of them use, or all generations, are there once."""
     from whichsense.models.compact.encoder import WEIGHTS
     from whichsense.models.compact.scene import Compact
-    from whichsense.systems import TrainedStages, load
+    from whichsense.systems import load
 
     embedded: dict[str, Compact] = {}  # by their weights
-    trained: TrainedStages = {}
+    shared: dict[str, Any] = {"method": settings.method, "trained": {}}
     builds: dict[str, BuildPipeline] = {}
     for system in (settings.system, *settings.compare):
         name = system_name(system)
@@ -252,14 +255,7 @@ def _default_builds(settings: ServiceSettings) -> BuildSystems:
         model = embedded.setdefault(weights, Compact(Path(weights), settings.threads))
         if system == COMPACT:
             model.load()  # damaged weights are reported now, and the first question does not wait
-
-        def build(
-            index: Index, system: str = system, model: Compact = model
-        ) -> Pipeline:
-            method = settings.method
-            return load(system, index, method=method, model=model, trained=trained)
-
-        builds[name] = build
+        builds[name] = partial(load, system, model=model, **shared)
     return builds
 
 
@@ -269,19 +265,16 @@ def _default_builds(settings: ServiceSettings) -> BuildSystems:
 class Running:
     """Lives in the event loop. Only `limits` and `problem` are read by the thread that answers."""
 
-    def __init__(
-        self, owner: str, index: str, seconds: float, *, streamed: bool
-    ) -> None:
+    def __init__(self, origin: Origin, seconds: float, *, streamed: bool) -> None:
         self.id = new_id()
-        self.owner = owner
-        self.index = index
+        self.origin = origin
         self.streamed = streamed
         self.events: list[Event] = []
+        self.published = 0
+        """Events that the thread has made."""
         self.future: Future[None] | None = None
         self.problem: Problem | None = None
         """Why there is no answer, once it has ended without one."""
-        self.publish: Callable[[str, str], None] = _too_early
-        """For the thread: hand an event, its name and its JSON, to all followers."""
         self.stages: dict[str, float] = {}
         """Seconds by stage, so far."""
         self.alone_since = time.time()
@@ -351,19 +344,22 @@ class Running:
         finally:
             self._leave()
 
+    def is_seen(self, view: View) -> bool:
+        return view.shows(self.origin.owner, self.origin.index)
+
+    def is_alone_since(self, before: float, followed: float) -> bool:
+        """Whether nobody has followed it since a time, here or (at `followed`) in another worker."""
+        return not self.followers and max(self.alone_since, followed) < before
+
     def _leave(self) -> None:
         self.followers -= 1
         self.alone_since = time.time()
 
 
-def _too_early(name: str, data: str) -> None:
-    raise RuntimeError("the work has not begun")
-
-
 # A bounded queue before the threads that answer, and every answer that is running or has just ended.
 
-Work = Callable[[Running, StageHook], str]
-"""Answers in a thread, calls the hook after each stage, and returns the JSON of the answer."""
+Work = Callable[[Running], str]
+"""Answers in a thread, and returns the JSON of the answer."""
 
 _POLL = 0.1  # seconds between looks at another worker's stream
 _WATCH = 0.5  # seconds between looks at answers that nobody follows
@@ -400,23 +396,22 @@ class Answers:
     def submit(
         self,
         work: Work,
-        owner: str,
-        index: str,
+        origin: Origin,
         *,
         seconds: float | None = None,
         streamed: bool = False,
-        parent: Mapping[str, str] | None = None,
+        parent: Headers = None,
     ) -> Running:
         """Take a piece of work into the queue, or refuse it. `parent` are the headers of a trace that it is part of."""
         if self.stopping:
             raise Refused(STOPPING)
         if self.active >= self._settings.parallel + self._settings.queue:
-            self._telemetry.count_answer("refused")
+            self._telemetry.answers.labels("refused").inc()
             raise Refused(self._busy("queue-full", "Too many questions are waiting."))
         allowed = min(seconds or self._settings.deadline, self._settings.deadline)
-        running = Running(owner, index, allowed, streamed=streamed)
+        running = Running(origin, allowed, streamed=streamed)
         record = self._telemetry.record
-        record.index, record.stages = index, running.stages
+        record.index, record.stages = origin.index, running.stages
         self._running[running.id] = running
         running.future = self._threads.submit(self._run, running, work, parent or {})
         self._show_length()
@@ -424,7 +419,7 @@ class Answers:
 
     def _show_length(self) -> None:
         if self._counted:
-            self._telemetry.set_active(self.active)
+            self._telemetry.active.set(self.active)
 
     def _busy(self, kind: str, title: str) -> Problem:
         wait = (self.active + 1) * self._mean_seconds / self._settings.parallel
@@ -433,36 +428,36 @@ class Answers:
     def _run(self, running: Running, work: Work, parent: Mapping[str, str]) -> None:
         """In a thread: do the work, publish its events."""
         begun = time.monotonic()
-        numbers = iter(range(1, 1_000_000))
-
-        def publish(name: str, data: str) -> None:
-            event = Event(next(numbers), name, data)
-            if running.streamed and self._settings.workers > 1:
-                self._shared.add(running.id, event)
-            self._loop.call_soon_threadsafe(running.add, event)
-
-        def on_stage(stage: str, cases: Sequence[Case]) -> None:
-            for case in cases:
-                self._telemetry.observe_stage(stage, case)
-                running.stages[stage] = case.spent[stage].seconds
-                if running.streamed:
-                    publish("stage", stage_data(stage, case))
-
-        running.publish = publish
         try:
             running.limits.check()
             span = self._telemetry.span("whichsense answer", parent)
             with span, within(running.limits):
-                body = work(running, on_stage)
-            publish("done", body)
-            self._telemetry.count_answer("done")
+                ending = "done", work(running)
+            outcome = "done"
         except Exception as error:
-            self._telemetry.count_answer(_outcome(error))
+            outcome = _outcome(error)
             running.problem = running.problem or self._explain(error, running.id)
-            publish("problem", problem_event(0, running.problem).data)
-        finally:
-            took = time.monotonic() - begun
-            self._loop.call_soon_threadsafe(self._end, running, took)
+            ending = "problem", dump(running.problem.body())
+        self._telemetry.answers.labels(outcome).inc()
+        self.publish(running, *ending)
+        took = time.monotonic() - begun
+        self._loop.call_soon_threadsafe(self._end, running, took)
+
+    def publish(self, running: Running, name: str, data: str) -> None:
+        """For the thread: hand an event, its name and its JSON, to all followers."""
+        running.published += 1
+        event = Event(running.published, name, data)
+        if running.streamed and self._settings.workers > 1:
+            self._shared.add(running.id, event)
+        self._loop.call_soon_threadsafe(running.add, event)
+
+    def on_stage(self, running: Running, stage: str, cases: Sequence[Case]) -> None:
+        """For the thread: count a stage that has ended, and publish it."""
+        for case in cases:
+            self._telemetry.observe_stage(stage, case)
+            running.stages[stage] = case.spent[stage].seconds
+            if running.streamed:
+                self.publish(running, "stage", stage_data(stage, case))
 
     def _explain(self, error: Exception, case_id: str) -> Problem:
         if not isinstance(error, LimitReached):
@@ -528,17 +523,15 @@ class Answers:
                     self._running.pop(case_id, None)
 
     async def _cancel_abandoned(self) -> None:
-        streams = [one for one in self._running.values() if one.streamed]
-        live = [one for one in streams if not one.ended]
+        live = [one for one in self._running.values() if one.streamed and not one.ended]
         wishes: dict[str, tuple[bool, float]] = {}
         if live and self._settings.workers > 1:
             ids = [one.id for one in live]
             wishes = await asyncio.to_thread(self._shared.wishes, ids)
+        before = time.time() - self._settings.rejoin
         for running in live:
             cancelled, followed = wishes.get(running.id, (False, 0.0))
-            left = max(running.alone_since, followed)
-            alone = not running.followers
-            if cancelled or (alone and time.time() - left > self._settings.rejoin):
+            if cancelled or running.is_alone_since(before, followed):
                 self.cancel(running)
 
     async def stop(self) -> None:
@@ -566,30 +559,7 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-# Work for the queue: a question, the beginning of a conversation, a reply. Each runs in a thread of
-# its own.
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked, and what beside the readings."""
-
-    question: str
-    clarify: bool = False
-    explain: bool = False
-    system: str = ""
-    """Which of the served systems answers; empty: the first."""
-    index: str = ""
-    """Which of the served indexes is asked; empty: the caller's first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a person says next: a text, options by their ids, or that the whole story is wanted."""
-
-    text: str = ""
-    options: tuple[str, ...] | None = None
-    explain: bool = False
+# Work for the queue: a question, a turn of a conversation. Each runs in a thread of its own.
 
 
 def check_stages(pipeline: Pipeline, *, clarify: bool, explain: bool) -> None:
@@ -600,45 +570,45 @@ def check_stages(pipeline: Pipeline, *, clarify: bool, explain: bool) -> None:
         raise MissingStage(f"The system that is served has no {stage}.")
 
 
-def answer(pipeline: Pipeline, wanted: Wanted) -> Case:
+def answer(pipeline: Pipeline, asked: AskRequest) -> Case:
     """A question through the pipeline, and on to a clarification and a long answer where they are wanted."""
-    case = pipeline.ask(wanted.question)
-    if wanted.clarify and not case.stopped and case.has_several_readings:
+    case = pipeline.ask(asked.question)
+    if asked.clarify and not case.stopped and case.has_several_readings:
         case = pipeline.advance(case, "clarification")
-    if wanted.explain and not case.stopped and case.readings:
+    if asked.explain and not case.stopped and case.readings:
         case = pipeline.advance(case, "long answer")
     return check_cancelled(case)
 
 
-def begin(pipeline: Pipeline, question: str) -> Conversation:
-    """A new conversation about a question."""
-    limits = current_limits()
-    return _said(
-        lambda: talk.begin(pipeline, question, identifier=new_id(), limits=limits)
-    )
-
-
-def reply(pipeline: Pipeline, conversation: Conversation, said: Reply) -> Conversation:
-    """The conversation with one more turn."""
-    limits = current_limits()
-    if said.explain:
-        return _said(lambda: talk.explain(pipeline, conversation))
-    if said.options is not None:
-        chosen = said.options
-        return _said(lambda: talk.choose(pipeline, conversation, chosen, limits=limits))
-    return _said(lambda: talk.reply(pipeline, conversation, said.text, limits=limits))
-
-
-def _said(turn: Callable[[], Conversation]) -> Conversation:
-    """A turn. What cannot be said is a problem: these messages name options and lengths, never a file."""
+def converse(
+    pipeline: Pipeline, before: Conversation | None, said: BeginRequest | ReplyRequest
+) -> Conversation:
+    """The conversation with one more turn. What cannot be said is a problem: these messages name options and lengths,
+    never a file."""
+    options: Any = {"limits": current_limits()}
     try:
-        conversation = turn()
+        if isinstance(said, BeginRequest):
+            options["identifier"] = new_id()
+            after = talk.begin(pipeline, said.question, **options)
+        else:
+            assert before is not None
+            after = _reply(pipeline, before, said, options)
     except BadInput as error:
         fix = "Say one of the options, or ask a new question."
         raise Refused(Problem(409, "reply", str(error), fix)) from None
-    if conversation.case is not None:
-        check_cancelled(conversation.case)
-    return conversation
+    if after.case is not None:
+        check_cancelled(after.case)
+    return after
+
+
+def _reply(
+    pipeline: Pipeline, before: Conversation, said: ReplyRequest, options: Any
+) -> Conversation:
+    if isinstance(said, ExplainRequest):
+        return talk.explain(pipeline, before)
+    if isinstance(said, ChooseRequest):
+        return talk.choose(pipeline, before, said.options, **options)
+    return talk.reply(pipeline, before, said.text, **options)
 
 
 def check_cancelled(case: Case) -> Case:

@@ -28,7 +28,7 @@ from uvicorn.supervisors import Multiprocess
 from whichsense import __version__
 from whichsense.errors import BadConfig
 from whichsense.serve import corpus_routes, events, mcp, openai, page, problems, routes
-from whichsense.serve.answering import BuildPipeline, BuildSystems
+from whichsense.serve.answering import Build
 from whichsense.serve.events import Shared
 from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.problems import Problem
@@ -42,11 +42,8 @@ _log = logging.getLogger("whichsense.serve")
 # One application: the service, its routes and what guards them.
 
 
-def create_app(
-    settings: ServiceSettings, build: BuildPipeline | BuildSystems | None = None
-) -> FastAPI:
-    """The application. `build` makes the pipeline over an index, or those of several systems by their names; without
-    it, the systems that the settings name are built."""
+def create_app(settings: ServiceSettings, build: Build = None) -> FastAPI:
+    """The application."""
     telemetry = Telemetry()
 
     @contextlib.asynccontextmanager
@@ -68,17 +65,7 @@ def create_app(
     )
     problems.install(app)
     describe(app)
-    for router in (
-        routes.status_router,
-        routes.ask_router,
-        routes.search_router,
-        routes.conversations_router,
-        routes.cases_router,
-        corpus_routes.corpus_router,
-        corpus_routes.uploads_router,
-    ):
-        app.include_router(router)
-    for router in (openai.models_router, openai.chat_router, openai.responses_router):
+    for router in (*routes.routers, *corpus_routes.routers, *openai.routers):
         app.include_router(router)
     app.router.routes.append(mcp.route)
     app.include_router(page.router)
@@ -95,15 +82,25 @@ def create_app(
 
 
 @contextlib.contextmanager
+def _handling(handle: Any, *numbers: int) -> Iterator[dict[int, Any]]:
+    """Handle signals while the block runs, in the main thread: the handlers that they had before."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            before[number] = signal.signal(number, handle)
+    try:
+        yield before
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
 def _told_of_stop(service: Service, endpoint: mcp.Endpoint) -> Iterator[None]:
     """At SIGTERM and Ctrl-C, let running answers end before the server closes its socket: meanwhile, whoever comes is
     told that the service is stopping. A second Ctrl-C closes the socket at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     loop = asyncio.get_running_loop()
     stopping: list[asyncio.Task[None]] = []
-    before: dict[int, Any] = {}
 
     async def stop(number: int) -> None:
         try:
@@ -123,13 +120,8 @@ def _told_of_stop(service: Service, endpoint: mcp.Endpoint) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(begin_to_stop, number)
 
-    for watched in (signal.SIGTERM, signal.SIGINT):
-        before[watched] = signal.signal(watched, handle)
-    try:
+    with _handling(handle, signal.SIGTERM, signal.SIGINT) as before:
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _pass_on(number: int, handler: Any) -> None:
@@ -235,7 +227,7 @@ _SILENCE = 60  # seconds after which a worker that says nothing is replaced; a b
 def serve(
     settings: ServiceSettings,
     *,
-    build: BuildPipeline | BuildSystems | None = None,
+    build: Build = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Serve until a signal ends it. `say` is told the address once the socket is bound."""
@@ -270,7 +262,10 @@ def serve(
     try:
         socket = config.bind_socket()
         say(_greeting(settings, socket.getsockname()[1]))
-        with contextlib.suppress(KeyboardInterrupt, _Terminated), _terminated():
+        with (
+            contextlib.suppress(KeyboardInterrupt, _Terminated),
+            _handling(_terminate, signal.SIGTERM),
+        ):
             if settings.workers > 1:
                 _Workers(config, [socket], settings).run()
             else:
@@ -281,9 +276,7 @@ def serve(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_in_worker(
-    settings: ServiceSettings, build: BuildPipeline | BuildSystems | None
-) -> FastAPI:
+def _make_in_worker(settings: ServiceSettings, build: Build) -> FastAPI:
     """Make the application of a worker, which stops when the process that started it has ended, by whatever means."""
     begin_log(settings)
     threading.Thread(target=_end_with_parent, args=(settings,), daemon=True).start()
@@ -316,12 +309,8 @@ class _Workers(Multiprocess):
         super().keep_subprocess_alive()
         for old, new in zip(before, self.processes, strict=False):
             if old is not new:
-                _log.error(
-                    "worker %d has ended (%s); %d takes its place",
-                    old.pid,
-                    old.exitcode,
-                    new.pid,
-                )
+                told = old.pid, old.exitcode, new.pid
+                _log.error("worker %d has ended (%s); %d takes its place", *told)
                 self._shared.count(RESTARTS)
 
     def terminate_all(self) -> None:
@@ -333,21 +322,9 @@ class _Terminated(Exception):
     """SIGTERM, once the server has ended."""
 
 
-@contextlib.contextmanager
-def _terminated() -> Iterator[None]:
+def _terminate(number: int, frame: FrameType | None) -> None:
     """uvicorn raises SIGTERM again when it has ended; by default that would end Python before it has tidied up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    raise _Terminated
 
 
 def _check_started(app: Any) -> None:

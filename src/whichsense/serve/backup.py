@@ -42,26 +42,21 @@ def back_up(folder: Path, kept: Path, indexes: Mapping[str, Path]) -> dict[str, 
         raise BadInput(f"'{folder}' is there already. Name a folder that is not.")
     part = _part(folder)
     with _alone(part):
-        _make_folder(part / "state")
+        _copy_state(kept, part / "state")
         for path in (part / "indexes").glob("*"):
             if path.name not in indexes:
                 shutil.rmtree(path)  # of a call for others
-        if (kept / settings.FILE).exists():
-            _copy(kept / settings.FILE, part / "state" / settings.FILE)
-        for name in _DATABASES:
-            if (kept / name).exists():
-                _copy_database(kept / name, part / "state" / name)
         for name, place in indexes.items():
             _copy_index(place, part / "indexes" / name)
-        files = {
-            str(path.relative_to(part)): (path.stat().st_size, sha256(path))
-            for path in sorted(part.rglob("*"))
-            if path.is_file() and path.name != _WHOLE
-        }
+        files = {}
+        for path in _files(part):
+            if path.name != _WHOLE:
+                record = path.stat().st_size, sha256(path)
+                files[str(path.relative_to(part))] = record
         table = {"format": _FORMAT, "indexes": list(indexes), "files": files}
         write_atomically(part / _WHOLE, json.dumps(table, indent=1))
         _publish(part, folder)
-    return {"files": len(files), "bytes": sum(size for size, _ in files.values())}
+    return _counts(files)
 
 
 def restore(folder: Path, kept: Path, indexes: Mapping[str, Path]) -> dict[str, int]:
@@ -70,25 +65,31 @@ def restore(folder: Path, kept: Path, indexes: Mapping[str, Path]) -> dict[str, 
     Each is there whole, or not at all. What an earlier call has restored is left as it is.
     """
     table = _read_whole(folder)
-    unknown = [name for name in indexes if name not in table["indexes"]]
-    if unknown:
-        raise BadInput(
-            f"The backup has no index '{unknown[0]}'. It has: {', '.join(table['indexes']) or 'none'}."
-        )
-    targets = {"state": kept}
-    targets |= {f"indexes/{name}": place for name, place in indexes.items()}
-    restored = {"files": 0, "bytes": 0}
-    for name, place in targets.items():
-        files = {
-            path.removeprefix(f"{name}/"): record
-            for path, record in table["files"].items()
-            if path.startswith(f"{name}/")
-        }
+    for name in indexes:
+        if name not in table["indexes"]:
+            known = ", ".join(table["indexes"]) or "none"
+            raise BadInput(f"The backup has no index '{name}'. It has: {known}.")
+    restored: dict[str, Any] = {}
+    for name, place in {
+        "state": kept,
+        **{f"indexes/{name}": place for name, place in indexes.items()},
+    }.items():
+        files = {}
+        for path, record in table["files"].items():
+            if path.startswith(f"{name}/"):
+                files[path.removeprefix(f"{name}/")] = restored[path] = record
         if not _is_there(place, files):
             _restore(folder / name, place, files)
-        restored["files"] += len(files)
-        restored["bytes"] += sum(size for size, _ in files.values())
-    return restored
+    return _counts(restored)
+
+
+def _counts(files: Mapping[str, Any]) -> dict[str, int]:
+    return {"files": len(files), "bytes": sum(size for size, _ in files.values())}
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files below a folder."""
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def _restore(source: Path, place: Path, files: Mapping[str, Any]) -> None:
@@ -102,10 +103,14 @@ def _restore(source: Path, place: Path, files: Mapping[str, Any]) -> None:
                 raise BadInput(
                     f"'{source / name}' is damaged: it is not what the backup was. Restore from another one."
                 )
-        for path in part.rglob("*"):  # left by a call for another backup
-            if path.is_file() and str(path.relative_to(part)) not in files:
-                path.unlink()
+        _remove_others(part, files)  # left by a call for another backup
         _publish(part, place)
+
+
+def _remove_others(folder: Path, names: Mapping[str, Any]) -> None:
+    for path in _files(folder):
+        if str(path.relative_to(folder)) not in names:
+            path.unlink()
 
 
 def _is_there(place: Path, files: Mapping[str, Any]) -> bool:
@@ -126,18 +131,17 @@ def _is_file(path: Path, size: int, digest: str) -> bool:
 def _read_whole(folder: Path) -> Any:
     try:
         table = read_json(folder / _WHOLE)
-        if table["format"] != _FORMAT:
-            raise BadInput(
-                f"'{folder}' was written by a later version of whichsense. Restore it with that one."
-            )
-        return table
-    except (BadInput, KeyError, TypeError) as error:
-        if "later version" in str(error):
-            raise
+        is_ours = table["format"] == _FORMAT
+    except (BadInput, KeyError, TypeError):
         raise BadInput(
             f"'{folder}' is no whole backup. Make one: whichsense backup FOLDER; the same command resumes one "
             "that was stopped."
         ) from None
+    if not is_ours:
+        raise BadInput(
+            f"'{folder}' was written by a later version of whichsense. Restore it with that one."
+        )
+    return table
 
 
 def _part(folder: Path) -> Path:
@@ -187,13 +191,21 @@ def _copy_index(place: Path, target: Path) -> None:
 
 def _copy_generation(place: Path, target: Path, manifest: Manifest) -> None:
     wanted = {f"{manifest.folder}/{name}": one for name, one in manifest.files.items()}
-    for path in target.rglob("*") if target.exists() else ():
-        if path.is_file() and str(path.relative_to(target)) not in wanted:
-            path.unlink()  # of another generation
+    _remove_others(target, wanted)  # of another generation
     for name, record in wanted.items():
         check_limits()
         if not _is_file(target / name, record.size, record.sha256):
             _copy(place / name, target / name)
+
+
+def _copy_state(kept: Path, target: Path) -> None:
+    _make_folder(target)
+    for name, copy in {
+        settings.FILE: _copy,
+        **dict.fromkeys(_DATABASES, _copy_database),
+    }.items():
+        if (kept / name).exists():
+            copy(kept / name, target / name)
 
 
 def _copy_database(source: Path, target: Path) -> None:

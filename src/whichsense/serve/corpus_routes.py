@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, BinaryIO
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import AfterValidator
 from starlette.responses import Response
 
 from whichsense import index as indexes
+from whichsense import types
 from whichsense.corpus import Corpus, Report
 from whichsense.errors import BadInput, IndexBusy, MissingExtra
 from whichsense.index import Index
 from whichsense.index.growth import Cutting, cut_record
 from whichsense.jobs.limits import Progress, check_limits
-from whichsense.pipeline import StageHook
 from whichsense.serve.answering import Engine, Running, new_id
-from whichsense.serve.events import dump
+from whichsense.serve.events import Origin, dump, wants_events
 from whichsense.serve.guard import TOO_LARGE
 from whichsense.serve.problems import Problem, Refused, busy, not_found
-from whichsense.serve.routes import Asks, as_json, service_of, wants_events
 from whichsense.serve.schemas import (
     STREAM,
     CorpusModel,
     IndexQuery,
+    SourceEntry,
     SourceList,
     SourceModel,
     UploadModel,
     problems,
 )
-from whichsense.serve.service import Caller, Service, requires
+from whichsense.serve.service import Asks, Caller, Service, Serving, Writes, lacks_scope
 from whichsense.serve.settings import is_embedded
 from whichsense.types import Document
 
 # /v1/corpus/uploads: a file in pieces. What has arrived stays: after a break, the rest is sent.
 
 uploads_router = APIRouter(prefix="/v1/corpus/uploads", tags=["corpus"])
-Writes = Annotated[Caller, Depends(requires("write"))]
 KEY = r"[A-Za-z0-9_-]{8,100}"
 UploadKey = Annotated[
     str, Path(pattern=f"^{KEY}$", description="Chosen by the client, for one file.")
@@ -55,12 +54,13 @@ _EMBEDDED = Problem(
     "The embedded corpora are not written to.",
     "Serve an index of your own: whichsense index build … --out DIR, whichsense serve --index DIR",
 )
-_SCOPE = Problem(
-    403,
-    "scope",
-    "This key lacks the scope 'write'.",
-    "Use a key made with: whichsense keys add NAME --scope ask --scope write",
-)
+_SCOPE = lacks_scope("write", "--scope ask --scope write")
+_BODY = {
+    "requestBody": {
+        "required": False,
+        "content": {"application/octet-stream": {"schema": {}}},
+    }
+}
 _PIECE = 2**20  # bytes that are written, and counted, at once
 _NO_ROOM = Problem(
     503,
@@ -80,46 +80,36 @@ def _writable(service: Service, caller: Caller, index: str) -> Engine:
     return engine
 
 
-@uploads_router.get("/{key}", response_model=UploadModel, responses=problems(409, 422))
+@uploads_router.get("/{key}", responses=problems(409, 422))
 async def received(
-    key: UploadKey, request: Request, caller: Writes, index: IndexQuery = ""
-) -> Response:
+    key: UploadKey, service: Serving, caller: Writes, index: IndexQuery = ""
+) -> UploadModel:
     """How many bytes of an upload have arrived: where to go on."""
-    service = service_of(request)
     _writable(service, caller, index)
-    size = await service.briefly(lambda: service.uploads.received(caller.id, key))
-    return as_json(dump({"received": size}))
+    find = partial(service.uploads.received, caller.id, key)
+    return UploadModel(received=await service.briefly(find))
 
 
-@uploads_router.patch(
-    "/{key}",
-    response_model=UploadModel,
-    responses=problems(409, 422),
-    openapi_extra={
-        "requestBody": {
-            "required": False,
-            "content": {"application/octet-stream": {"schema": {}}},
-        }
-    },
-)
+@uploads_router.patch("/{key}", responses=problems(409, 422), openapi_extra=_BODY)
 async def append(
     key: UploadKey,
     request: Request,
+    service: Serving,
     caller: Writes,
+    *,
     upload_offset: Annotated[
         int, Header(ge=0, le=2**40, description="Where in the file this piece begins.")
     ],
     index: IndexQuery = "",
-) -> Response:
+) -> UploadModel:
     """Send a piece of a file. It may overlap what has arrived, and may not leave a gap.
 
     When all of it is there, `PUT /v1/corpus/sources/{name}?upload={key}` adds it to the index.
     """
-    service = service_of(request)
     _writable(service, caller, index)
     part = service.uploads.part(caller.id, key)
     await _receive(request, service, caller, part, upload_offset)
-    return as_json(dump({"received": service.uploads.received(caller.id, key)}))
+    return UploadModel(received=service.uploads.received(caller.id, key))
 
 
 async def _receive(
@@ -154,36 +144,32 @@ async def _receive(
 async def _copy(
     request: Request, file: BinaryIO, service: Service, caller: Caller
 ) -> None:
-    """Write a body as it comes, as long as there is room for it, in the caller's quota too."""
+    """Write a body as it comes."""
     pieces: list[bytes] = []
-
-    async def write() -> None:
-        body = b"".join(pieces)
-        pieces.clear()
-        if file.tell() + len(body) > service.settings.upload_bytes:
-            raise Refused(TOO_LARGE)
-        if caller.quota is not None:
-            spent = caller.id, len(body), caller.quota
-            wait = await asyncio.to_thread(service.quotas.spend, *spent)
-            if wait:
-                title = "The files of this key are more than it may send in a day."
-                raise Refused(busy("quota", title, wait))
-        await asyncio.to_thread(file.write, body)
-
     async for chunk in request.stream():
         pieces.append(chunk)
         if sum(map(len, pieces)) >= _PIECE:
-            await write()
-    await write()
+            await _write(b"".join(pieces), file, service, caller)
+            pieces.clear()
+    await _write(b"".join(pieces), file, service, caller)
+
+
+async def _write(body: bytes, file: BinaryIO, service: Service, caller: Caller) -> None:
+    """Write a part of a body, if there is room for it, in the caller's quota too."""
+    if file.tell() + len(body) > service.settings.upload_bytes:
+        raise Refused(TOO_LARGE)
+    if caller.quota is not None:
+        spent = caller.id, len(body), caller.quota
+        wait = await asyncio.to_thread(service.quotas.spend, *spent)
+        if wait:
+            title = "The files of this key are more than it may send in a day."
+            raise Refused(busy("quota", title, wait))
+    await asyncio.to_thread(file.write, body)
 
 
 def _gap(received: int) -> Problem:
-    return Problem(
-        409,
-        "gap",
-        f"Only {received} bytes of this file have arrived.",
-        f"Go on from there: Upload-Offset: {received}",
-    )
+    title = f"Only {received} bytes of this file have arrived."
+    return Problem(409, "gap", title, f"Go on from there: Upload-Offset: {received}")
 
 
 # Files into the index and out of it. Runs in a thread; what is wrong with a file is told without its
@@ -308,28 +294,22 @@ def delete_source(folder: str, source: str) -> tuple[int, int]:
     return manifest.passages, deleted
 
 
-def list_sources(index: Index) -> list[dict[str, object]]:
-    """Every source, the latest first: its name, the title of its first passage, documents and passages."""
-    titles: dict[str, str] = {}
-    documents: dict[str, set[str]] = {}
-    passages: dict[str, int] = {}
+def list_sources(index: Index) -> list[SourceEntry]:
+    """Every source, the latest first."""
+    entries: dict[str, SourceEntry] = {}
+    documents: set[tuple[str, str]] = set()
     for passage in index.passages():
         source = passage.source
-        titles.setdefault(source, passage.title)
-        document = passage.id.rpartition("#")[0] or passage.id
-        documents.setdefault(source, set()).add(document)
-        passages[source] = passages.get(source, 0) + 1
-    table: list[dict[str, object]] = []
-    for source in reversed(titles):
-        table.append(
-            {
-                "source": source,
-                "title": titles[source],
-                "documents": len(documents[source]),
-                "passages": passages[source],
-            }
-        )
-    return table
+        entry = entries.get(source)
+        if entry is None:
+            title = passage.title
+            entry = SourceEntry(source=source, title=title, documents=0, passages=0)
+            entries[source] = entry
+        document = source, passage.id.rpartition("#")[0] or passage.id
+        entry.documents += document not in documents
+        documents.add(document)
+        entry.passages += 1
+    return list(reversed(entries.values()))
 
 
 @contextmanager
@@ -400,10 +380,9 @@ _INCOMPLETE = Problem(
 )
 
 
-@corpus_router.get("", response_model=CorpusModel, responses=problems(422))
-async def corpus(request: Request, caller: Asks, index: IndexQuery = "") -> Response:
+@corpus_router.get("", responses=problems(422))
+async def corpus(service: Serving, caller: Asks, index: IndexQuery = "") -> CorpusModel:
     """What is indexed: passages, when it was built, the names of its sources, and whether this caller may change it."""
-    service = service_of(request)
     manifest = service.served(caller, index).index.manifest
     names = []
     for source in manifest.sources:
@@ -414,52 +393,44 @@ async def corpus(request: Request, caller: Asks, index: IndexQuery = "") -> Resp
         _writable(service, caller, index)
     except Refused as refused:
         fix = refused.problem.fix
-    table = {
-        "passages": manifest.passages,
-        "generation": manifest.generation,
-        "created": manifest.created,
-        "sources": names[:1000],
-        "writable": not fix,
-        "fix": fix,
-        "most_bytes": service.settings.upload_bytes,
-    }
-    return as_json(dump(table))
+    return CorpusModel(
+        passages=manifest.passages,
+        generation=manifest.generation,
+        created=manifest.created,
+        sources=names[:1000],
+        writable=not fix,
+        fix=fix,
+        most_bytes=service.settings.upload_bytes,
+    )
 
 
-@corpus_router.get("/sources", response_model=SourceList, responses=problems(422))
+@corpus_router.get("/sources", responses=problems(422))
 async def sources(
-    request: Request,
+    service: Serving,
     caller: Asks,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     name: IndexQuery = "",
-) -> Response:
+) -> SourceList:
     """What is indexed, source by source, the latest first. An index of very many passages is not gone through."""
-    service = service_of(request)
     index = service.served(caller, name).index
-
-    def work() -> str:
-        listed = list_sources(index) if len(index) <= LISTED else []
-        is_whole = len(index) <= LISTED and len(listed) <= limit
-        return dump({"sources": listed[:limit], "complete": is_whole})
-
-    return as_json(await service.briefly(work))
+    if len(index) > LISTED:
+        return SourceList(sources=[], complete=False)
+    listed = await service.briefly(lambda: list_sources(index))
+    return SourceList(sources=listed[:limit], complete=len(listed) <= limit)
 
 
 @corpus_router.put(
     "/sources/{name}",
     response_model=AddedFile,
     responses={200: {"content": STREAM}, **problems(409, 410, 422)},
-    openapi_extra={
-        "requestBody": {
-            "required": False,
-            "content": {"application/octet-stream": {"schema": {}}},
-        }
-    },
+    openapi_extra=_BODY,
 )
 async def add(
     name: FileName,
     request: Request,
+    service: Serving,
     caller: Writes,
+    *,
     upload: Annotated[
         str,
         Query(
@@ -474,7 +445,6 @@ async def add(
     It takes the place of what was added under its name before: sent twice, it is there once. After a stop in between,
     the same request resumes.
     """
-    service = service_of(request)
     engine = _writable(service, caller, index)
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
         raise Refused(_NAME)
@@ -483,29 +453,34 @@ async def add(
         await _receive(request, service, caller, body)
     elif not service.uploads.received(caller.id, upload):
         raise Refused(_INCOMPLETE)
-
-    def work(running: Running, on_stage: StageHook) -> str:
-        def progress(done: float | None, count: int) -> None:
-            running.limits.check()
-            if running.streamed:
-                running.publish("progress", dump({"done": done, "passages": count}))
-
-        try:
-            with service.uploads.turn(), service.uploads.named(body, name) as path:
-                added = add_file(engine.place, path, progress)
-        except Refused as refused:
-            if refused.problem.kind == "file":
-                body.unlink(missing_ok=True)  # another one will be sent
-            raise
-        body.unlink(missing_ok=True)
-        engine.refresh()
-        return dump(dataclasses.asdict(added))
-
+    work = partial(_add, service, engine, body, name)
+    origin = Origin(caller.id, engine.name)
     streamed = wants_events(request)
-    running = service.writing.submit(work, caller.id, engine.name, streamed=streamed)
-    if streamed:
-        return await service.stream(running)
-    return as_json(await service.result(running, request, service.writing))
+    running = service.writing.submit(work, origin, streamed=streamed)
+    return await service.respond(running, request, service.writing)
+
+
+def _add(
+    service: Service, engine: Engine, body: FilePath, name: str, running: Running
+) -> str:
+    """Add a file that has arrived under a name. In a thread."""
+
+    def progress(done: float | None, count: int) -> None:
+        running.limits.check()
+        if running.streamed:
+            table = {"done": done, "passages": count}
+            service.writing.publish(running, "progress", dump(table))
+
+    try:
+        with service.uploads.turn(), service.uploads.named(body, name) as path:
+            added = add_file(engine.place, path, progress)
+    except Refused as refused:
+        if refused.problem.kind == "file":
+            body.unlink(missing_ok=True)  # another one will be sent
+        raise
+    body.unlink(missing_ok=True)
+    engine.refresh()
+    return dump(types.encode(added))
 
 
 @corpus_router.delete(
@@ -514,20 +489,25 @@ async def add(
     responses=problems(404, 409, 422),
 )
 async def delete(
-    name: SourceName, request: Request, caller: Writes, index: IndexQuery = ""
+    name: SourceName,
+    request: Request,
+    service: Serving,
+    caller: Writes,
+    index: IndexQuery = "",
 ) -> Response:
     """Delete all passages of a source."""
-    service = service_of(request)
     engine = _writable(service, caller, index)
 
-    def work(running: Running, on_stage: StageHook) -> str:
+    def work(running: Running) -> str:
         with service.uploads.turn():
             passages, deleted = delete_source(engine.place, name)
         if not deleted:
             raise not_found("source", "See the passages' field 'source'.")
         engine.refresh()
-        table = {"source": name, "passages": passages, "changed": -deleted}
-        return dump(table)
+        return dump({"source": name, "passages": passages, "changed": -deleted})
 
-    running = service.writing.submit(work, caller.id, engine.name)
-    return as_json(await service.result(running, request, service.writing))
+    running = service.writing.submit(work, Origin(caller.id, engine.name))
+    return await service.respond(running, request, service.writing)
+
+
+routers = (corpus_router, uploads_router)

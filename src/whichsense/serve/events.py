@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from starlette.responses import StreamingResponse
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from whichsense import types
 from whichsense.serve.problems import Problem
 from whichsense.serve.state import Database, View
-from whichsense.types import Case
+from whichsense.types import Case, Cost
 
 # Server-sent events: what a stage has filled in, heartbeats, the end.
 
@@ -72,12 +73,10 @@ class Event:
 
 def stage_data(stage: str, case: Case) -> str:
     """What one stage has done: its seconds, how much there is by now, and the fields that it filled in."""
-    cost = case.spent.get(stage)
-    table: dict[str, Any] = {"stage": stage, "counts": stage_counts(case)}
-    table["seconds"] = round(cost.seconds, 6) if cost else 0.0
-    for name in _FILLED.get(stage, ()):
-        table[name] = types.encode(getattr(case, name))
-    return dump(table)
+    seconds = round(case.spent.get(stage, Cost()).seconds, 6)
+    table = {"stage": stage, "counts": stage_counts(case), "seconds": seconds}
+    filled = {name: getattr(case, name) for name in _FILLED.get(stage, ())}
+    return dump(table | types.encode(filled))
 
 
 def stage_counts(case: Case) -> dict[str, int]:
@@ -117,21 +116,30 @@ def dump(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def as_json(body: str) -> Response:
+    """JSON that was made in a thread: the event loop only sends it."""
+    return Response(body, media_type="application/json")
+
+
+def wants_events(request: Request) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
 class EventStream(StreamingResponse):
-    """Events as they come; None is a heartbeat."""
+    """Events as they come."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[Event | None], location: str) -> None:
-        headers = {
-            "Cache-Control": "no-store",
-            "X-Accel-Buffering": "no",  # nginx would hold events back
-            "Location": location,
-        }
-        super().__init__(_encoded(events), headers=headers)
+    def __init__(
+        self, body: AsyncIterator[bytes], headers: Mapping[str, str] | None = None
+    ) -> None:
+        # nginx would hold events back.
+        usual = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(body, headers={**usual, **(headers or {})})
 
 
-async def _encoded(events: AsyncIterator[Event | None]) -> AsyncIterator[bytes]:
+async def encoded(events: AsyncIterator[Event | None]) -> AsyncIterator[bytes]:
+    """Events as they are sent; None is a heartbeat."""
     async for event in events:
         yield KEEPALIVE_COMMENT if event is None else event.encode()
 
@@ -152,18 +160,26 @@ CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER);
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked, which index, and what answers."""
+
+    owner: str
+    index: str
+    system: str = ""
+
+
 class Shared:
     """Times are those of `time.time`, which all processes have in common."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _SCHEMA, durable=False)
 
-    def begin(self, case_id: str, owner: str, index: str) -> None:
+    def begin(self, case_id: str, origin: Origin) -> None:
         """Announce a stream that this process works on."""
-        now = time.time()
         self._write(
-            "INSERT INTO running VALUES (?, ?, ?, ?, ?, 0, ?)",
-            (case_id, owner, index, os.getpid(), now, now),
+            "INSERT INTO running VALUES (?1, ?2, ?3, ?4, ?5, 0, ?5)",
+            (case_id, origin.owner, origin.index, os.getpid(), time.time()),
         )
 
     def add(self, case_id: str, event: Event) -> None:
@@ -192,24 +208,22 @@ class Shared:
 
     def is_alive(self, case_id: str) -> bool:
         """Whether the process that works on a stream is still there."""
-        for (process,) in self._database.rows(
+        rows = self._database.rows(
             "SELECT process FROM running WHERE id = ?", (case_id,)
-        ):
-            return _is_running(process)
-        return False
+        )
+        return any(is_process(process) for (process,) in rows)
 
     def cancel(self, case_id: str) -> None:
         self._database.rows("UPDATE running SET cancelled = 1 WHERE id = ?", (case_id,))
 
     def wishes(self, case_ids: Sequence[str]) -> dict[str, tuple[bool, float]]:
         """Of each stream whether another worker was told to cancel it, and when one last followed it."""
-        wishes = {}
-        for case_id in case_ids:
-            for cancelled, followed in self._database.rows(
-                "SELECT cancelled, followed FROM running WHERE id = ?", (case_id,)
-            ):
-                wishes[case_id] = (bool(cancelled), float(followed))
-        return wishes
+        rows = self._database.rows(
+            "SELECT id, cancelled, followed FROM running"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(case_ids),),
+        )
+        return {row[0]: (bool(row[1]), float(row[2])) for row in rows}
 
     def forget_older(self, seconds: float) -> None:
         """Forget streams that began so long ago."""
@@ -268,11 +282,10 @@ class Shared:
         self._database.close()
 
 
-def _is_running(process: int) -> bool:
+def is_process(process: int) -> bool:
+    """Whether a process is there."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # another user's is there, too
     return True

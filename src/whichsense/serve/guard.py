@@ -112,7 +112,6 @@ class Guard:
             self._access_log.write(record, *request, seconds)
 
     def _check(self, scope: Scope, exchange: _Exchange) -> None:
-        headers = exchange.headers
         # The studio has no answers that could be on their way.
         service = getattr(scope["app"].state, "service", None)
         is_stopping = service is not None and service.answers.stopping
@@ -120,29 +119,32 @@ class Guard:
             raise Refused(STOPPING)
         if len(scope["raw_path"]) + len(scope["query_string"]) > _LONGEST_URL:
             raise Refused(_URL)
-        if len(headers.getlist("host")) > 1:
-            raise Refused(_HOSTS)
-        if self._settings.is_local and not self._is_own_host(headers.get("host", "")):
-            # A page elsewhere may point a name of its own at this machine.
-            raise Refused(_HOST)
-        origin = headers.get("origin")
-        site = headers.get("sec-fetch-site", "")
-        if origin is not None and origin not in self._settings.origins:
-            own = f"{scope['scheme']}://{headers.get('host', '')}"
-            if site == "cross-site" or (origin != own and site != "same-origin"):
-                raise Refused(_ORIGIN)
-        declared = headers.get("content-length", "")
-        if (
-            declared.isascii()
-            and declared.isdigit()
-            and int(declared) > exchange.most_bytes
-        ):
+        self._check_host(exchange.headers.getlist("host"))
+        self._check_origin(scope["scheme"], exchange.headers)
+        declared = exchange.headers.get("content-length", "")
+        is_number = declared.isascii() and declared.isdigit()
+        if is_number and int(declared) > exchange.most_bytes:
             raise Refused(TOO_LARGE)
 
-    def _is_own_host(self, host: str) -> bool:
+    def _check_host(self, hosts: list[str]) -> None:
+        if len(hosts) > 1:
+            raise Refused(_HOSTS)
+        host = "".join(hosts)
         name = host.rpartition(":")[0] if not host.endswith("]") else host
         name = (name or host).lower()
-        return name in self._local_hosts or is_loopback(name)
+        is_own = name in self._local_hosts or is_loopback(name)
+        if self._settings.is_local and not is_own:
+            # A page elsewhere may point a name of its own at this machine.
+            raise Refused(_HOST)
+
+    def _check_origin(self, scheme: str, headers: Headers) -> None:
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site", "")
+        if origin is None or origin in self._settings.origins:
+            return
+        is_own = origin == f"{scheme}://{headers.get('host', '')}"
+        if site == "cross-site" or not (is_own or site == "same-origin"):
+            raise Refused(_ORIGIN)
 
 
 class _Turns:

@@ -21,10 +21,7 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     InputRequiredResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
     ListToolsResult,
-    PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
     TextContent,
@@ -63,12 +60,9 @@ def make_server(
 ) -> Server[Any]:
     """The server. `caller_of` says who made a request."""
 
-    async def list_tools(
-        context: Context, params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        names = [
-            engine.name for engine in service.engines.usable(caller_of(context).indexes)
-        ]
+    async def list_tools(context: Context, params: object) -> ListToolsResult:
+        usable = service.engines.usable(caller_of(context).indexes)
+        names = [engine.name for engine in usable]
         with_apps = client_supports_apps(context)
         tools = mcp_tools.definitions(names, with_apps=with_apps)
         return ListToolsResult(tools=tools)
@@ -88,22 +82,11 @@ def make_server(
         except Exception as error:
             return _failure(explain_problem(problem_of(error, new_id())))
 
-    async def list_resources(
-        context: Context, params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
-        return mcp_tools.list_resources(context)
-
-    async def list_templates(
-        context: Context, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
-        return mcp_tools.list_templates()
-
     async def read_resource(
         context: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        return await mcp_tools.read_resource(
-            service, caller_of(context), str(params.uri)
-        )
+        caller = caller_of(context)
+        return await mcp_tools.read_resource(service, caller, str(params.uri))
 
     server: Server[Any] = Server(
         "whichsense",
@@ -114,8 +97,8 @@ def make_server(
         get_tool_input_schema=mcp_tools.input_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_resources=mcp_tools.list_resources,
+        on_list_resource_templates=mcp_tools.list_templates,
         on_read_resource=read_resource,
     )
     server.extensions = {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}}
@@ -176,11 +159,6 @@ class Endpoint:
         """End all streams."""
         self._ended.set()
 
-    async def wait_closed(self) -> None:
-        self.close()
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
-
 
 @contextlib.asynccontextmanager
 async def running_endpoint(service: Service) -> AsyncIterator[Endpoint]:
@@ -188,7 +166,9 @@ async def running_endpoint(service: Service) -> AsyncIterator[Endpoint]:
     try:
         yield endpoint
     finally:
-        await endpoint.wait_closed()
+        endpoint.close()
+        if endpoint._task is not None:
+            await asyncio.gather(endpoint._task, return_exceptions=True)
 
 
 class _App:

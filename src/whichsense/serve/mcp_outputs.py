@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,11 +17,11 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from whichsense.conversation import ServedConversation
 from whichsense.conversation.turns import ALL, LONGEST_REPLY, QUESTION, SKIP
 from whichsense.errors import WhichsenseError
 from whichsense.serve.problems import Problem
-from whichsense.serve.schemas import LONGEST_QUESTION, Probability, Question
-from whichsense.serve.state import KeptConversation
+from whichsense.serve.schemas import LONGEST_QUESTION, AskRequest, Probability, Question
 from whichsense.text.words import sentence_at
 from whichsense.types import (
     Case,
@@ -29,6 +29,7 @@ from whichsense.types import (
     Hit,
     Method,
     Passage,
+    PassageInContext,
     Reading,
     ServedCase,
     Span,
@@ -44,45 +45,54 @@ Shown = Literal[
 ]
 
 
+class _Output:
+    """A record whose fields are described by the text below them."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar = ConfigDict(use_attribute_docstrings=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(_Output):
     """Where an answer stands."""
 
-    passage: Annotated[str, Field(description="The id: `read` gives the passage.")]
+    passage: str
+    """The id: `read` gives the passage."""
     title: str
-    quote: Annotated[str, Field(description="The sentence that holds the answer.")]
+    quote: str
+    """The sentence that holds the answer."""
+
+    def __str__(self) -> str:
+        return f"{self.title} [{self.passage}]"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingOutput:
+class ReadingOutput(_Output):
     """One reading of the question."""
 
-    question: Annotated[
-        str, Field(description="The question, reworded for this answer, or as asked.")
-    ]
+    question: str
+    """The question, reworded for this answer, or as asked."""
     answer: str
-    confidence: Annotated[float, Field(description="A probability, from 0 to 1.")]
-    label: Annotated[
-        str, Field(description="The words of the text that name this answer's case.")
-    ]
-    source: Annotated[
-        str, Field(description="The title of its text, where there is no rewording.")
-    ]
-    told_apart: Annotated[
-        str, Field(description="What tells it from the others: one of these three.")
-    ]
+    confidence: float
+    """A probability, from 0 to 1."""
+    label: str
+    """The words of the text that name this answer's case."""
+    source: str
+    """The title of its text, where there is no rewording."""
+    told_apart: str
+    """What tells it from the others: one of these three."""
     evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OptionOutput:
+class OptionOutput(_Output):
     id: str
     label: str
     description: str
 
 
 @dataclass(frozen=True, slots=True)
-class ClarificationOutput:
+class ClarificationOutput(_Output):
     """The question back to the user."""
 
     question: str
@@ -90,80 +100,67 @@ class ClarificationOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnOutput:
+class TurnOutput(_Output):
     """What is to be shown to the user now."""
 
-    shown: Annotated[
-        Shown,
-        Field(
-            description="clarification: the user is to choose. nothing: the corpus has no probable answer."
-        ),
-    ]
-    question: Annotated[str, Field(description="The question that is talked about.")]
+    shown: Shown
+    """clarification: the user is to choose. nothing: the corpus has no probable answer."""
+    question: str
+    """The question that is talked about."""
     message: str
     clarification: ClarificationOutput | None
-    readings: Annotated[
-        tuple[ReadingOutput, ...],
-        Field(
-            description="Best first. Answers to give; where there are several, none of them is the answer."
-        ),
-    ]
-    dependence: Annotated[
-        str, Field(description="What to say before several readings. Else empty.")
-    ]
-    tentative: Annotated[
-        bool,
-        Field(description="Whether the only answer is not probable: say “perhaps”."),
-    ]
-    possible: Annotated[
-        tuple[ReadingOutput, ...],
-        Field(description="Not probable enough to be given as answers."),
-    ]
-    nearest: Annotated[
-        tuple[Evidence, ...],
-        Field(description="Where there is no answer: the passages that came nearest."),
-    ]
-    notes: Annotated[
-        tuple[str, ...], Field(description="What the user should know of the answer.")
-    ]
-    stopped: Annotated[
-        str, Field(description="Why it ended early: deadline. Else empty.")
-    ]
-    conversation: Annotated[str, Field(description="For `reply`.")]
-    index: Annotated[str, Field(description="The index that was asked.")]
-    case: Annotated[str, Field(description="The id of this answer in the service.")]
+    readings: tuple[ReadingOutput, ...]
+    """Best first. Answers to give; where there are several, none of them is the answer."""
+    dependence: str
+    """What to say before several readings. Else empty."""
+    tentative: bool
+    """Whether the only answer is not probable: say “perhaps”."""
+    possible: tuple[ReadingOutput, ...]
+    """Not probable enough to be given as answers."""
+    nearest: tuple[Evidence, ...]
+    """Where there is no answer: the passages that came nearest."""
+    notes: tuple[str, ...]
+    """What the user should know of the answer."""
+    stopped: str
+    """Why it ended early: deadline. Else empty."""
+    conversation: str
+    """For `reply`."""
+    index: str
+    """The index that was asked."""
+    case: str
+    """The id of this answer in the service."""
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceOutput:
+class SentenceOutput(_Output):
     sentence: str
-    passages: Annotated[
-        tuple[str, ...], Field(description="The ids of the passages that say so.")
-    ]
+    passages: tuple[str, ...]
+    """The ids of the passages that say so."""
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOutput:
-    passage: Annotated[str, Field(description="The id: `read` gives the passage.")]
+class SourceOutput(_Output):
+    passage: str
+    """The id: `read` gives the passage."""
     title: str
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainOutput:
+class ExplainOutput(_Output):
     """The long answer."""
 
     question: str
-    text: Annotated[
-        str, Field(description="With [1], [2], … for the sources. Empty: no answer.")
-    ]
+    text: str
+    """With [1], [2], … for the sources. Empty: no answer."""
     sentences: tuple[SentenceOutput, ...]
-    sources: Annotated[tuple[SourceOutput, ...], Field(description="[1] is the first.")]
+    sources: tuple[SourceOutput, ...]
+    """[1] is the first."""
     stopped: str
     case: str
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOutput:
+class SearchOutput(_Output):
     """Passages, best first."""
 
     query: str
@@ -171,34 +168,23 @@ class SearchOutput:
     hits: tuple[Hit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOutput:
-    """A passage and its neighbours in its document."""
-
-    before: tuple[Passage, ...]
-    passage: Passage
-    after: tuple[Passage, ...]
-
-
-def turn_output(kept: KeptConversation) -> TurnOutput:
+def turn_output(kept: ServedConversation) -> TurnOutput:
     """The last turn of a conversation."""
-    conversation = kept.conversation
-    turn = conversation.last
+    conversation, turn = kept.conversation, kept.last
     case = conversation.case or Case("")
-    asked = turn.clarification if turn.pending else None
-    is_empty = turn.shown == "nothing"
+    nearest = case.hits[:_NEAREST] if turn.shown == "nothing" else ()
     # After a choice, what else would be possible is beside the point.
     is_whole = turn.intent.kind in (QUESTION, SKIP, ALL)
     return TurnOutput(
         shown=turn.shown,  # type: ignore[arg-type]
         question=case.question,
         message=turn.message,
-        clarification=_clarification(asked) if asked else None,
+        clarification=_clarification(turn.clarification if turn.pending else None),
         readings=_readings(turn.readings, case.question),
         dependence=conversation.dependence,
         tentative=turn.is_tentative,
-        possible=_readings(case.possible, case.question) if is_whole else (),
-        nearest=_nearest(case.hits) if is_empty else (),
+        possible=_readings(case.possible if is_whole else (), case.question),
+        nearest=tuple(_evidence(Span(hit.passage, 0, 0)) for hit in nearest),
         notes=case.notes,
         stopped=case.stopped,
         conversation=conversation.id,
@@ -207,44 +193,39 @@ def turn_output(kept: KeptConversation) -> TurnOutput:
     )
 
 
-def without_answers(output: TurnOutput) -> TurnOutput:
-    """The question back alone."""
-    return replace(output, readings=(), possible=(), tentative=False)
-
-
 def explain_output(served: ServedCase) -> ExplainOutput:
-    case = served.case
-    answer = case.long_answer
+    """The long answer of a case."""
+    case, answer = served.case, served.case.long_answer
     sentences = []
-    sources = []
     for citation in answer.sentences if answer else ():
         ids = tuple(passage.id for passage in citation.passages)
         sentences.append(SentenceOutput(citation.sentence, ids))
-    for passage in answer.passages if answer else ():
-        sources.append(SourceOutput(passage.id, passage.title))
+    cited = answer.passages if answer else ()
     return ExplainOutput(
         question=case.question,
         text=answer.cited_text if answer else "",
         sentences=tuple(sentences),
-        sources=tuple(sources),
+        sources=tuple(SourceOutput(one.id, one.title) for one in cited),
         stopped=case.stopped,
         case=served.id,
     )
 
 
-def _clarification(clarification: Clarification) -> ClarificationOutput:
-    options = []
-    for one in clarification.options:
-        options.append(OptionOutput(one.id, one.label, one.description))
-    return ClarificationOutput(f"{clarification.lead}?", tuple(options))
+def _clarification(asked: Clarification | None) -> ClarificationOutput | None:
+    if asked is None:
+        return None
+    options = [
+        OptionOutput(one.id, one.label, one.description) for one in asked.options
+    ]
+    return ClarificationOutput(f"{asked.lead}?", tuple(options))
 
 
 def _readings(readings: Sequence[Reading], asked: str) -> tuple[ReadingOutput, ...]:
     rows = []
     for one in readings:
-        evidence: dict[str, Evidence] = {}
+        spans: dict[str, Span] = {}
         for span in one.evidence:
-            evidence.setdefault(span.passage.id, _evidence(span))
+            spans.setdefault(span.passage.id, span)
         rows.append(
             ReadingOutput(
                 question=one.question,
@@ -253,16 +234,9 @@ def _readings(readings: Sequence[Reading], asked: str) -> tuple[ReadingOutput, .
                 label=one.label,
                 source=one.source,
                 told_apart=one.told_apart(asked),
-                evidence=tuple(evidence.values())[:_MOST_EVIDENCE],
+                evidence=tuple(map(_evidence, spans.values()))[:_MOST_EVIDENCE],
             )
         )
-    return tuple(rows)
-
-
-def _nearest(hits: Sequence[Hit]) -> tuple[Evidence, ...]:
-    rows = []
-    for hit in hits[:_NEAREST]:
-        rows.append(_evidence(Span(hit.passage, 0, 0)))
     return tuple(rows)
 
 
@@ -291,19 +265,13 @@ _LATE = "The time was up before there was an answer. Call the tool again, or `se
 
 def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
     """What to show to the user, or to ask them."""
-    blocks = [output.message] if output.message else []
+    blocks = [output.message]
     if output.clarification is not None:
-        blocks += _question_back(output, has_buttons)
+        blocks += _question_back(output, output.clarification, has_buttons)
     elif output.shown == "nothing":
         blocks += _nothing(output)
     else:
-        head = output.dependence
-        if output.shown == "possible" and output.readings:
-            head = "Not probable, but possible:"
-        blocks += [head] if head else []
-        blocks += _texts_readings(output.readings, is_tentative=output.tentative)
-    if output.clarification is None and output.possible and output.readings:
-        blocks.append(_possible(output.possible))
+        blocks += _answers(output)
     if output.shown == "more":
         blocks.append(f"Ask the user, then call {_reply(output)}.")
     blocks += [f"Note: {note}" for note in output.notes]
@@ -311,7 +279,11 @@ def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
         blocks.append(
             "The time was up before all was read: there may be more readings."
         )
-    return "\n\n".join(blocks)
+    return _text(blocks)
+
+
+def _text(blocks: Iterable[str]) -> str:
+    return "\n\n".join(block for block in blocks if block)
 
 
 def unasked_text(output: TurnOutput) -> str:
@@ -319,74 +291,70 @@ def unasked_text(output: TurnOutput) -> str:
     return f"There is no need to ask back.\n\n{turn_text(output)}"
 
 
-def _question_back(output: TurnOutput, has_buttons: bool) -> list[str]:
+def _answers(output: TurnOutput) -> Iterable[str]:
+    """The answers, and what is merely possible."""
+    readings, possible = output.readings, output.possible
+    is_possible = output.shown == "possible" and readings
+    yield "Not probable, but possible:" if is_possible else output.dependence
+    yield from _listed(readings, "{}. ", "Perhaps: " if output.tentative else "")
+    if possible and readings:
+        names = "; ".join(one.answer for one in possible[:_MOST_POSSIBLE])
+        more = len(possible) - _MOST_POSSIBLE
+        rest = f" and {more} more" if more > 0 else ""
+        yield f"Not probable enough to count as an answer: {names}{rest}."
+
+
+def _question_back(
+    output: TurnOutput, asked: ClarificationOutput, has_buttons: bool
+) -> Iterable[str]:
     """The options, how to hand the choice back, and what to do where nobody can be asked."""
-    assert output.clarification is not None
-    lines = [output.clarification.question]
-    for option in output.clarification.options:
+    lines = [asked.question]
+    for option in asked.options:
         # What describes an option is in the readings, too, where they follow.
         is_described = option.description and not output.readings
         about = f" – {option.description}" if is_described else ""
         lines.append(f"{option.id}. {option.label}{about}")
-    several = f"“{output.question}” has several readings."
+    ask, then = "Ask the user which one they mean:", "Then"
     if has_buttons:
-        ask = f"{several} The user sees these options as buttons; wait for the choice:"
-        then = f"If they choose in words instead, call {_reply(output)}."
-    else:
-        ask = f"{several} Ask the user which one they mean:"
-        then = f"Then call {_reply(output)}."
-    blocks = [ask, "\n".join(lines), then]
+        ask = "The user sees these options as buttons; wait for the choice:"
+        then = "If they choose in words instead,"
+    yield f"“{output.question}” has several readings. {ask}"
+    yield "\n".join(lines)
+    yield f"{then} call {_reply(output)}."
     if output.readings:
-        blocks.append("Only if nobody can be asked, give every reading:")
-        blocks += _texts_readings(output.readings, numbered=False)
-    return blocks
+        yield "Only if nobody can be asked, give every reading:"
+        yield from _listed(output.readings, "- ")
 
 
 def _reply(output: TurnOutput) -> str:
     return f'`reply` with conversation "{output.conversation}" and what the user says as `text`'
 
 
-def _nothing(output: TurnOutput) -> list[str]:
+def _nothing(output: TurnOutput) -> Iterable[str]:
     if output.stopped:
-        return [_LATE]
-    blocks = [f"The corpus has no probable answer to “{output.question}”."]
+        yield _LATE
+        return
+    yield f"The corpus has no probable answer to “{output.question}”."
     if output.nearest:
-        lines = ["The nearest passages:"]
-        for one in output.nearest:
-            lines.append(f"- {one.title} [{one.passage}]: {one.quote}")
-        blocks.append("\n".join(lines))
-    blocks.append(
+        lines = [f"- {one}: {one.quote}" for one in output.nearest]
+        yield "\n".join(["The nearest passages:", *lines])
+    yield (
         "Say so. Call `search` with other words; or ask the user to say more about what they mean, "
         f"and call {_reply(output)}."
     )
-    return blocks
 
 
-def _texts_readings(
-    readings: Sequence[ReadingOutput],
-    *,
-    numbered: bool = True,
-    is_tentative: bool = False,
-) -> list[str]:
-    blocks = []
+def _listed(
+    readings: Sequence[ReadingOutput], mark: str, perhaps: str = ""
+) -> Iterable[str]:
+    """A block for each reading; a mark before each of several."""
     for number, one in enumerate(readings, 1):
-        mark = ""
-        if len(readings) > 1:
-            mark = f"{number}. " if numbered else "- "
-        perhaps = "Perhaps: " if is_tentative else ""
+        head = mark.format(number) if len(readings) > 1 else ""
         about = f" – {one.told_apart}" if one.told_apart else ""
-        lines = [f"{mark}{perhaps}{one.answer}{about} ({one.confidence:.0%})"]
+        quote = f"{head}{perhaps}{one.answer}{about} ({one.confidence:.0%})"
         for evidence in one.evidence[:1]:
-            lines.append(f"   “{evidence.quote}” {evidence.title} [{evidence.passage}]")
-        blocks.append("\n".join(lines))
-    return blocks
-
-
-def _possible(readings: Sequence[ReadingOutput]) -> str:
-    names = [one.answer for one in readings[:_MOST_POSSIBLE]]
-    more = len(readings) - len(names)
-    rest = f" and {more} more" if more else ""
-    return f"Not probable enough to count as an answer: {'; '.join(names)}{rest}."
+            quote += f"\n   “{evidence.quote}” {evidence}"
+        yield quote
 
 
 def explain_text(output: ExplainOutput) -> str:
@@ -403,21 +371,15 @@ def explain_text(output: ExplainOutput) -> str:
 def search_text(output: SearchOutput) -> str:
     if not output.hits:
         return "No passage matches. Try other words."
-    blocks = []
-    for number, hit in enumerate(output.hits, 1):
-        blocks.append(f"{number}. {_passage(hit.passage)}")
-    return "\n\n".join(blocks)
+    numbered = enumerate(output.hits, 1)
+    return _text(f"{number}. {_passage(hit.passage)}" for number, hit in numbered)
 
 
-def read_text(output: ReadOutput) -> str:
+def read_text(output: PassageInContext) -> str:
     """The passage between its neighbours, as they follow each other in the document."""
-    blocks = []
-    for one in output.before:
-        blocks.append(f"(before) {_passage(one)}")
-    blocks.append(_passage(output.passage))
-    for one in output.after:
-        blocks.append(f"(after) {_passage(one)}")
-    return "\n\n".join(blocks)
+    before = [f"(before) {_passage(one)}" for one in output.before]
+    after = [f"(after) {_passage(one)}" for one in output.after]
+    return _text([*before, _passage(output.passage), *after])
 
 
 def _passage(passage: Passage) -> str:
@@ -487,7 +449,7 @@ Arguments = TypeVar("Arguments", bound="_Arguments")
 class _Arguments(BaseModel):
     """An argument that there is not is an error: it is a misspelt one."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 _INDEX = Field(
@@ -496,25 +458,20 @@ _INDEX = Field(
 
 
 class QuestionArguments(_Arguments):
-    question: Annotated[
-        Question,
-        Field(
-            description="One question in plain words, as the user put it. Do not make it more specific yourself."
-        ),
-    ]
+    question: Question
+    """One question in plain words, as the user put it. Do not make it more specific yourself."""
     index: str = _INDEX
-    threshold: Probability | SkipJsonSchema[None] = Field(
-        None,
-        description="The least probability of an answer that is given; leave it out, as a rule.",
-    )
+    threshold: Probability | SkipJsonSchema[None] = None
+    """The least probability of an answer that is given; leave it out, as a rule."""
+
+    def request(self, **more: Any) -> AskRequest:
+        """What the service is asked."""
+        return AskRequest(**self.model_dump(exclude={"ask_back"}), **more)
 
 
 class AskArguments(QuestionArguments):
-    ask_back: bool = Field(
-        True,
-        description="Whether the user may be asked which reading they mean. "
-        "false: give every reading at once.",
-    )
+    ask_back: bool = True
+    """Whether the user may be asked which reading they mean. false: give every reading at once."""
 
 
 def _as_text(value: object) -> object:
@@ -527,9 +484,8 @@ OptionId = Annotated[str, Field(max_length=20), BeforeValidator(_as_text)]
 
 
 class ReplyArguments(_Arguments):
-    conversation: str = Field(
-        max_length=100, description="The id that `ask`, `clarify` or `reply` gave."
-    )
+    conversation: str = Field(max_length=100)
+    """The id that `ask`, `clarify` or `reply` gave."""
     text: Annotated[str, Field(max_length=LONGEST_REPLY)] | SkipJsonSchema[None] = (
         Field(
             None,
@@ -538,30 +494,24 @@ class ReplyArguments(_Arguments):
         )
     )
     options: Annotated[list[OptionId], Field(max_length=50)] | SkipJsonSchema[None] = (
-        Field(
-            None,
-            description="In place of `text`: the ids of the chosen options. "
-            "An empty list: no preference, give every reading.",
-        )
+        None
     )
+    """In place of `text`: the ids of the chosen options. An empty list: no preference, give every reading."""
 
 
 class SearchArguments(_Arguments):
-    query: Annotated[Question, Field(description="A question, or words to look for.")]
-    k: int = Field(5, ge=1, le=_MOST_HITS, description="Passages to find.")
-    method: Method | SkipJsonSchema[None] = Field(
-        None,
-        description="By words (bm25), by meaning (dense) or both (hybrid); leave it out for the best that there is.",
-    )
+    query: Question
+    """A question, or words to look for."""
+    k: int = Field(5, ge=1, le=_MOST_HITS)
+    """Passages to find."""
+    method: Method | SkipJsonSchema[None] = None
+    """By words (bm25), by meaning (dense) or both (hybrid); leave it out for the best that there is."""
     index: str = _INDEX
 
 
 class ReadArguments(_Arguments):
-    passage: str = Field(
-        min_length=1,
-        max_length=1000,
-        description="A passage's id, from evidence, a source or a search hit.",
-    )
+    passage: str = Field(min_length=1, max_length=1000)
+    """A passage's id, from evidence, a source or a search hit."""
     index: str = _INDEX
 
 
@@ -575,20 +525,20 @@ def parse(model: type[Arguments], given: Mapping[str, Any] | None) -> Arguments:
         raise ToolFault(f"{' '.join(problems)} The arguments are: {known}.") from None
 
 
+_WRONG = {
+    "missing": "The argument '{}' is missing.",
+    "extra_forbidden": "There is no argument '{}'.",
+    "string_too_short": "The argument '{}' is empty.",
+}
+
+
 def _explain(error: Any) -> str:
     """One sentence about one argument, without what was given."""
     name = ".".join(str(part)[:40] for part in error["loc"]) or "arguments"
-    kind = error["type"]
-    if kind == "missing":
-        return f"The argument '{name}' is missing."
-    if kind == "extra_forbidden":
-        return f"There is no argument '{name}'."
-    if kind == "string_too_short":
-        return f"The argument '{name}' is empty."
-    if kind == "string_too_long" and name in ("question", "query"):
-        return (
-            f"The argument '{name}' is too long: ask one question of at most "
-            f"{LONGEST_QUESTION:,} characters."
-        )
+    if error["type"] in _WRONG:
+        return _WRONG[error["type"]].format(name)
+    if error["type"] == "string_too_long" and name in ("question", "query"):
+        bound = f"ask one question of at most {LONGEST_QUESTION:,} characters"
+        return f"The argument '{name}' is too long: {bound}."
     message = str(error["msg"]).removeprefix("Value error, ")[:200].rstrip(".")
     return f"The argument '{name}' is wrong: {message}."

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from mcp.server.apps import APP_MIME_TYPE, client_supports_apps
@@ -41,23 +41,40 @@ from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from whichsense import types
-from whichsense.conversation import show_readings
+from whichsense.conversation import ServedConversation, show_readings
 from whichsense.conversation.turns import LONGEST_REPLY, check_reply
 from whichsense.errors import BadInput
-from whichsense.serve import mcp_outputs
-from whichsense.serve.answering import Reply, Running, Wanted
+from whichsense.serve.answering import Running
 from whichsense.serve.events import Event, describe_stage
-from whichsense.serve.mcp_outputs import ToolFault, schema_of
+from whichsense.serve.mcp_outputs import (
+    AskArguments,
+    ExplainOutput,
+    QuestionArguments,
+    ReadArguments,
+    ReplyArguments,
+    SearchArguments,
+    SearchOutput,
+    ToolFault,
+    TurnOutput,
+    explain_output,
+    explain_text,
+    parse,
+    read_text,
+    schema_of,
+    search_text,
+    turn_output,
+    turn_text,
+    unasked_text,
+)
 from whichsense.serve.problems import Refused
-from whichsense.serve.routes import neighbours
+from whichsense.serve.routes import in_context
+from whichsense.serve.schemas import ChooseRequest, ReplyRequest, SayRequest
 from whichsense.serve.service import Caller, Service
-from whichsense.serve.state import KeptConversation
-from whichsense.types import Clarification, Option, ServedCase
+from whichsense.types import Clarification, Option, PassageInContext, ServedCase
 
 # One call of a tool: who calls, what can be told of progress, and the answer of the service.
 
 Context = ServerRequestContext[Any, Any]
-Result = TypeVar("Result")
 _MODERN = "2026-07-28"  # from here on, a question back is a result
 _POLL = 0.1  # seconds between looks whether the models are there
 _LONGEST_ID = 100
@@ -88,54 +105,50 @@ class Call:
                 raise ToolFault("The models are not loaded. Call again in a minute.")
             await asyncio.sleep(_POLL)
 
-    async def begin(self, asked: mcp_outputs.QuestionArguments) -> KeptConversation:
+    async def begin(self, asked: QuestionArguments) -> ServedConversation:
         """A new conversation about a question."""
-        wanted = Wanted(asked.question, index=asked.index)
-        running = self.service.begin(
-            wanted, self.caller, threshold=asked.threshold, **self._options()
+        begin = self.service.begin
+        return await self._kept(
+            begin(asked.request(), self.caller, **self._following())
         )
-        return await self._kept(running)
 
-    async def reply(self, kept: KeptConversation, said: Reply) -> KeptConversation:
+    async def reply(
+        self, kept: ServedConversation, said: ReplyRequest
+    ) -> ServedConversation:
         """The conversation with one more turn."""
-        running = self.service.reply(kept, said, self.caller, **self._options())
-        return await self._kept(running)
+        reply = self.service.reply
+        return await self._kept(reply(kept, said, self.caller, **self._following()))
 
-    async def explain(self, asked: mcp_outputs.QuestionArguments) -> ServedCase:
-        wanted = Wanted(asked.question, explain=True, index=asked.index)
-        running = self.service.ask(
-            wanted, self.caller, threshold=asked.threshold, **self._options()
-        )
+    async def explain(self, asked: QuestionArguments) -> ServedCase:
+        wanted = asked.request(explain=True)
+        running = self.service.ask(wanted, self.caller, **self._following())
         body = await self._finish(running)
-        return await self.briefly(lambda: ServedCase.from_json(json.loads(body)))
+        return await self.service.briefly(
+            lambda: ServedCase.from_json(json.loads(body))
+        )
 
-    async def find(self, conversation_id: str) -> KeptConversation | None:
+    async def find(self, conversation_id: str) -> ServedConversation | None:
         """A conversation that this caller may see."""
         if len(conversation_id) > _LONGEST_ID:
             return None
-        conversations = self.service.conversations
-        return await self.briefly(
-            lambda: conversations.find(conversation_id, self.caller.view)
-        )
-
-    async def briefly(self, work: Callable[[], Result]) -> Result:
-        return await self.service.briefly(work)
+        return await self.service.conversation(conversation_id, self.caller)
 
     async def tell(self, message: str) -> None:
         """Report progress, if the client wants to know of it."""
         session = self.context.session
         await session.report_progress(next(self._steps), message=message)
 
-    def _options(self) -> dict[str, Any]:
+    def _following(self) -> dict[str, Any]:
         """Stages are published for clients that want to know of them."""
         meta: Mapping[str, Any] = self.context.meta or {}
         headers = getattr(self.context.request, "headers", None)
         return {"streamed": "progress_token" in meta, "parent": headers}
 
-    async def _kept(self, running: Running) -> KeptConversation:
+    async def _kept(self, running: Running) -> ServedConversation:
         body = await self._finish(running)
-        return await self.briefly(
-            lambda: KeptConversation.from_json(json.loads(body), running.owner)
+        owner = running.origin.owner
+        return await self.service.briefly(
+            lambda: ServedConversation.from_json(json.loads(body), owner)
         )
 
     async def _finish(self, running: Running) -> str:
@@ -168,7 +181,7 @@ class Call:
 
 Way = Literal["form", "buttons", "text"]
 _ALL = "all"
-_EVERY_READING = Reply(options=())
+_EVERY_READING = ChooseRequest(options=[])
 _KEY = "which"  # of the question, and of its field in the form
 _WORDS = "words"
 _TITLED = "2025-11-25"  # from here on, options have titles and several may be chosen
@@ -192,7 +205,7 @@ def way_of(call: Call) -> Way:
     return "buttons" if client_supports_apps(call.context) else "text"
 
 
-async def resumed(call: Call) -> KeptConversation | None:
+async def resumed(call: Call) -> ServedConversation | None:
     """The conversation that a stateless client's call goes on with; None for a first call.
 
     The state is the conversation's id, which cannot be guessed and is looked up for this caller alone. Any worker
@@ -203,8 +216,8 @@ async def resumed(call: Call) -> KeptConversation | None:
 
 
 async def settle(
-    call: Call, kept: KeptConversation
-) -> KeptConversation | InputRequiredResult:
+    call: Call, kept: ServedConversation
+) -> ServedConversation | InputRequiredResult:
     """Ask the user by forms until nothing is pending. What a stateless client has to ask first is returned."""
     given = (call.params.input_responses or {}).get(_KEY)
     while kept.conversation.last.pending:
@@ -287,29 +300,32 @@ def _title(option: Option) -> str:
     return option.label
 
 
-def understood(result: Any, clarification: Clarification) -> Reply:
+def understood(result: Any, clarification: Clarification) -> ReplyRequest:
     """What was filled in. Words of the user's own come before a choice; a choice that there is not is taken as words.
 
     >>> asked = Clarification("Film", "Which film: A, or B?", "film", (Option("1", "A"), Option("2", "B")))
-    >>> understood(ElicitResult(action="accept", content={"which": ["2"]}), asked)
-    Reply(text='', options=('2',), explain=False)
-    >>> understood(ElicitResult(action="decline"), asked)
-    Reply(text='', options=(), explain=False)
+    >>> understood(ElicitResult(action="accept", content={"which": ["2"]}), asked).options
+    ['2']
+    >>> understood(ElicitResult(action="decline"), asked).options
+    []
     """
     if not isinstance(result, ElicitResult) or result.action != "accept":
         return _EVERY_READING
     content = result.content or {}
     words = content.get(_WORDS)
     if isinstance(words, str) and words.strip():
-        return Reply(text=words[:LONGEST_REPLY])
-    which = content.get(_KEY)
+        return SayRequest(text=words[:LONGEST_REPLY])
+    return _chosen(content.get(_KEY), clarification)
+
+
+def _chosen(which: Any, clarification: Clarification) -> ReplyRequest:
     chosen = which if isinstance(which, list) else [str(which)] if which else []
     ids = [option.id for option in clarification.options]
     if _ALL in chosen or set(ids) <= set(chosen):
-        return Reply(text=_ALL)
+        return SayRequest(text=_ALL)
     if not set(chosen) <= set(ids):
-        return Reply(text=", ".join(chosen)[:LONGEST_REPLY])
-    return Reply(options=tuple(one for one in ids if one in chosen))
+        return SayRequest(text=", ".join(chosen)[:LONGEST_REPLY])
+    return ChooseRequest(options=[one for one in ids if one in chosen])
 
 
 # Resources: every passage by its id, and the app with buttons.
@@ -326,21 +342,8 @@ def _app_page() -> str:
     return page.read_text("utf-8")
 
 
-def app_meta() -> dict[str, object]:
-    """What a tool says of its app."""
-    return {"ui": {"resourceUri": APP}}
-
-
-def link(passage_id: str, title: str, index: str) -> ResourceLink:
-    """A link to a passage of an index, which the client may open."""
-    uri = f"{_PASSAGES}{quote(index, safe='')}/{quote(passage_id, safe='')}"
-    return ResourceLink(uri=uri, name=title or passage_id, mime_type=_TEXT)
-
-
-def list_resources(context: Context) -> ListResourcesResult:
+async def list_resources(context: Context, params: object) -> ListResourcesResult:
     """The app, for clients that show it. Passages are too many to be listed: see the template."""
-    if not client_supports_apps(context):
-        return ListResourcesResult(resources=[])
     app = Resource(
         uri=APP,
         name="readings",
@@ -348,10 +351,13 @@ def list_resources(context: Context) -> ListResourcesResult:
         description="Options as buttons, and the answers.",
         mime_type=APP_MIME_TYPE,
     )
-    return ListResourcesResult(resources=[app])
+    return ListResourcesResult(resources=[app] if client_supports_apps(context) else [])
 
 
-def list_templates() -> ListResourceTemplatesResult:
+async def list_templates(
+    context: Context, params: object
+) -> ListResourceTemplatesResult:
+    """The address of a passage."""
     passages = ResourceTemplate(
         uri_template=_PASSAGES + "{index}/{id}",
         name="passage",
@@ -365,29 +371,24 @@ def list_templates() -> ListResourceTemplatesResult:
 async def read_resource(
     service: Service, caller: Caller, uri: str
 ) -> ReadResourceResult:
+    """A resource by its address."""
+    about: dict[str, Any] = {"mime_type": _TEXT}
+    text = ""
     if uri == APP:
-        contents = TextResourceContents(
-            uri=uri,
-            mime_type=APP_MIME_TYPE,
-            text=_app_page(),
-            _meta={"ui": {"prefersBorder": False}},
-        )
-        return ReadResourceResult(contents=[contents])
-    text = None
-    if uri.startswith(_PASSAGES) and len(uri) <= _LONGEST_URI:
+        border = {"ui": {"prefersBorder": False}}
+        text, about = _app_page(), {"mime_type": APP_MIME_TYPE, "_meta": border}
+    elif uri.startswith(_PASSAGES) and len(uri) <= _LONGEST_URI:
         index, _, passage_id = uri.removeprefix(_PASSAGES).partition("/")
         with contextlib.suppress(Refused, BadInput):
-            served = service.served(caller, unquote(index))
-            passage = await service.briefly(
-                lambda: served.index.passage(unquote(passage_id))
-            )
+            find = service.served(caller, unquote(index)).index.passage
+            passage = await service.briefly(lambda: find(unquote(passage_id)))
             text = f"{passage.title}\n\n{passage.text}"
-    if text is None:
+    if not text:
         raise MCPError(
             code=INVALID_PARAMS,
             message="There is no such resource. Take a passage's id from evidence or from a search hit.",
         )
-    contents = TextResourceContents(uri=uri, mime_type=_TEXT, text=text)
+    contents = TextResourceContents(uri=uri, text=text, **about)
     return ReadResourceResult(contents=[contents])
 
 
@@ -439,6 +440,7 @@ def definitions(indexes: Sequence[str], *, with_apps: bool) -> list[Tool]:
         hints = ToolAnnotations(
             title=tool.title, read_only_hint=True, open_world_hint=False
         )
+        app = {"ui": {"resourceUri": APP}} if with_apps and tool.has_app else None
         tools.append(
             Tool(
                 name=name,
@@ -447,7 +449,7 @@ def definitions(indexes: Sequence[str], *, with_apps: bool) -> list[Tool]:
                 input_schema=_naming(indexes, schema_of(tool.arguments)),
                 output_schema=schema_of(tool.output),
                 annotations=hints,
-                _meta=app_meta() if with_apps and tool.has_app else None,
+                _meta=app,
             )
         )
     return tools
@@ -470,33 +472,32 @@ def input_schema(name: str) -> dict[str, Any] | None:
 async def run(name: str, call: Call) -> Answer:
     """What a tool gives. Raises `ToolFault` where it is not called as it can be."""
     tool = _TOOLS[name]
-    arguments = mcp_outputs.parse(tool.arguments, call.params.arguments)
+    arguments = parse(tool.arguments, call.params.arguments)
     await call.wait_until_ready()
     return await tool.run(call, arguments)
 
 
-async def _ask(call: Call, arguments: mcp_outputs.AskArguments) -> Answer:
+async def _ask(call: Call, arguments: AskArguments) -> Answer:
     kept = await resumed(call)
     question = check_reply(arguments.question)
     if kept is None or kept.conversation.turns[0].said != question:
         kept = await call.begin(arguments)
-    if kept.conversation.last.pending and not arguments.ask_back:
-        every = show_readings(kept.conversation)
-        return await _shown(call, replace(kept, conversation=every))
+    if kept.last.pending and not arguments.ask_back:
+        every = replace(kept, conversation=show_readings(kept.conversation))
+        return _turn(call, await _output(call, every))
     return await _settled(call, kept)
 
 
-async def _clarify(call: Call, arguments: mcp_outputs.QuestionArguments) -> Answer:
-    kept = await call.begin(arguments)
-    output = await call.briefly(lambda: mcp_outputs.turn_output(kept))
+async def _clarify(call: Call, arguments: QuestionArguments) -> Answer:
+    output = await _output(call, await call.begin(arguments))
     if output.clarification is None:
-        return _turn(call, output, mcp_outputs.unasked_text(output))
-    return _turn(call, mcp_outputs.without_answers(output))
+        return _turn(call, output, unasked_text(output))
+    return _turn(call, replace(output, readings=(), possible=(), tentative=False))
 
 
-async def _reply(call: Call, arguments: mcp_outputs.ReplyArguments) -> Answer:
+async def _reply(call: Call, arguments: ReplyArguments) -> Answer:
     kept = await resumed(call)
-    if kept is None or kept.conversation.id != arguments.conversation:
+    if kept is None or kept.id != arguments.conversation:
         kept = await call.find(arguments.conversation)
         if kept is None:
             raise ToolFault(
@@ -506,66 +507,67 @@ async def _reply(call: Call, arguments: mcp_outputs.ReplyArguments) -> Answer:
     return await _settled(call, kept)
 
 
-def _said(arguments: mcp_outputs.ReplyArguments) -> Reply:
+def _said(arguments: ReplyArguments) -> ReplyRequest:
     if arguments.options is not None:
-        return Reply(options=tuple(arguments.options))
+        return ChooseRequest(options=arguments.options)
     if arguments.text is None:
         raise ToolFault("Give what the user said as `text`, or ids as `options`.")
-    return Reply(text=arguments.text)
+    return SayRequest.model_construct(text=arguments.text)  # checked by `converse`
 
 
-async def _explain(call: Call, arguments: mcp_outputs.QuestionArguments) -> Answer:
+async def _explain(call: Call, arguments: QuestionArguments) -> Answer:
     served = await call.explain(arguments)
-    output = await call.briefly(lambda: mcp_outputs.explain_output(served))
+    output = await call.service.briefly(lambda: explain_output(served))
     links = {source.passage: source.title for source in output.sources}
-    return _result(call, output, mcp_outputs.explain_text(output), links, served.index)
+    return _result(call, output, explain_text(output), links, served.index)
 
 
-async def _search(call: Call, arguments: mcp_outputs.SearchArguments) -> Answer:
-    served = call.service.served(call.caller, arguments.index)
-    index = served.index
+async def _search(call: Call, arguments: SearchArguments) -> Answer:
+    index = call.service.served(call.caller, arguments.index).index
     try:
         method = index.method(arguments.method)
     except BadInput:
         raise ToolFault(
             "This corpus has no vectors. Leave `method` out, or give bm25."
         ) from None
-    query = arguments.query
-    hits = await call.briefly(lambda: index.search(query, arguments.k, method))
-    output = mcp_outputs.SearchOutput(query, method, tuple(hits))
-    return _result(call, output, mcp_outputs.search_text(output))
+    query, k = arguments.query, arguments.k
+    hits = await call.service.briefly(lambda: index.search(query, k, method))
+    output = SearchOutput(query, method, tuple(hits))
+    return _result(call, output, search_text(output))
 
 
-async def _read(call: Call, arguments: mcp_outputs.ReadArguments) -> Answer:
+async def _read(call: Call, arguments: ReadArguments) -> Answer:
     index = call.service.served(call.caller, arguments.index).index
-    rows = await call.briefly(lambda: neighbours(index, arguments.passage))
-    if rows is None:
+    try:
+        output = await call.service.briefly(
+            lambda: in_context(index, arguments.passage)
+        )
+    except Refused as refused:
+        if refused.status_code != 404:
+            raise
         raise ToolFault(
             "There is no passage with this id. Take it, whole, from evidence, a source or a search hit."
-        )
-    output = mcp_outputs.ReadOutput(*rows)
-    return _result(call, output, mcp_outputs.read_text(output))
+        ) from None
+    return _result(call, output, read_text(output))
 
 
-async def _settled(call: Call, kept: KeptConversation) -> Answer:
+async def _settled(call: Call, kept: ServedConversation) -> Answer:
     """The user is asked by forms if the client has them; the rest is shown."""
-    if way_of(call) != "form":
-        return await _shown(call, kept)
-    settled = await settle(call, kept)
+    settled = await settle(call, kept) if way_of(call) == "form" else kept
     if isinstance(settled, InputRequiredResult):
         return settled
-    return await _shown(call, settled)
+    return _turn(call, await _output(call, settled))
 
 
-async def _shown(call: Call, kept: KeptConversation) -> CallToolResult:
+async def _output(call: Call, kept: ServedConversation) -> TurnOutput:
     """The last turn of a conversation."""
-    return _turn(call, await call.briefly(lambda: mcp_outputs.turn_output(kept)))
+    return await call.service.briefly(lambda: turn_output(kept))
 
 
-def _turn(call: Call, output: mcp_outputs.TurnOutput, text: str = "") -> CallToolResult:
+def _turn(call: Call, output: TurnOutput, text: str = "") -> CallToolResult:
     """A turn with its text, and links to the best evidence of each reading."""
     has_buttons = way_of(call) == "buttons"
-    text = text or mcp_outputs.turn_text(output, has_buttons=has_buttons)
+    text = text or turn_text(output, has_buttons=has_buttons)
     links = {}
     for reading in output.readings:
         for evidence in reading.evidence[:1]:
@@ -584,48 +586,22 @@ def _result(
     content: list[TextContent | ResourceLink] = [TextContent(text=text)]
     if is_version_at_least(call.context.protocol_version, _LINKED):
         for passage_id, title in list((links or {}).items())[:_MOST_LINKS]:
-            content.append(link(passage_id, title, index))
+            uri = f"{_PASSAGES}{quote(index, safe='')}/{quote(passage_id, safe='')}"
+            name = title or passage_id
+            content.append(ResourceLink(uri=uri, name=name, mime_type=_TEXT))
     return CallToolResult(
         content=list(content), structured_content=types.encode(output)
     )
 
 
 _TOOLS = {
-    "ask": _Tool(
-        "Ask",
-        _ASK,
-        mcp_outputs.AskArguments,
-        mcp_outputs.TurnOutput,
-        _ask,
-        has_app=True,
-    ),
+    "ask": _Tool("Ask", _ASK, AskArguments, TurnOutput, _ask, has_app=True),
     "clarify": _Tool(
-        "Clarify",
-        _CLARIFY,
-        mcp_outputs.QuestionArguments,
-        mcp_outputs.TurnOutput,
-        _clarify,
-        has_app=True,
+        "Clarify", _CLARIFY, QuestionArguments, TurnOutput, _clarify, has_app=True
     ),
-    "reply": _Tool(
-        "Reply", _REPLY, mcp_outputs.ReplyArguments, mcp_outputs.TurnOutput, _reply
-    ),
-    "explain": _Tool(
-        "Explain",
-        _EXPLAIN,
-        mcp_outputs.QuestionArguments,
-        mcp_outputs.ExplainOutput,
-        _explain,
-    ),
-    "search": _Tool(
-        "Search",
-        _SEARCH,
-        mcp_outputs.SearchArguments,
-        mcp_outputs.SearchOutput,
-        _search,
-    ),
-    "read": _Tool(
-        "Read", _READ, mcp_outputs.ReadArguments, mcp_outputs.ReadOutput, _read
-    ),
+    "reply": _Tool("Reply", _REPLY, ReplyArguments, TurnOutput, _reply),
+    "explain": _Tool("Explain", _EXPLAIN, QuestionArguments, ExplainOutput, _explain),
+    "search": _Tool("Search", _SEARCH, SearchArguments, SearchOutput, _search),
+    "read": _Tool("Read", _READ, ReadArguments, PassageInContext, _read),
 }
 NAMES = tuple(_TOOLS)

@@ -8,23 +8,24 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Path, Request
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BeforeValidator, ConfigDict, Field
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from whichsense import conversation as talk
 from whichsense import types
-from whichsense.conversation import AskingPolicy, Conversation
+from whichsense.conversation import AskingPolicy, Conversation, ServedConversation
 from whichsense.errors import BadInput
 from whichsense.index.search import check_question
 from whichsense.jobs.limits import current_limits
 from whichsense.pipeline import Pipeline
 from whichsense.serve.answering import Running, Served, check_cancelled, new_id
-from whichsense.serve.events import describe_stage, dump, stage_counts
+from whichsense.serve.events import EventStream, describe_stage, dump, stage_counts
 from whichsense.serve.openai_turns import (
     ASSISTANT,
     REPLAYED,
@@ -46,10 +47,16 @@ from whichsense.serve.openai_turns import (
     write_turn,
 )
 from whichsense.serve.problems import INTERNAL, Problem, Refused
-from whichsense.serve.routes import Asks, service_of
-from whichsense.serve.schemas import LONGEST_QUESTION, IndexName, Threshold, whole
-from whichsense.serve.service import Caller, Service
-from whichsense.serve.state import KeptConversation, View
+from whichsense.serve.schemas import (
+    LONGEST_QUESTION,
+    IndexName,
+    Model,
+    Threshold,
+    example,
+    whole,
+)
+from whichsense.serve.service import Asks, Caller, Service, Serving
+from whichsense.serve.state import View
 from whichsense.types import Case
 
 # The models that clients choose among, and GET /v1/models: three manners of answering, over each index.
@@ -58,8 +65,8 @@ models_router = APIRouter(prefix="/v1/models", tags=["OpenAI-compatible"])
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """A name, and how it answers."""
+class Manner:
+    """A model's name, and how it answers."""
 
     id: str
     description: str
@@ -68,15 +75,11 @@ class Model:
     explains: bool = False
     """Whether a question is answered with one long, cited text."""
 
-    @property
-    def policy(self) -> AskingPolicy:
-        return AskingPolicy(enabled=self.asks)
 
-
-MODELS = (
-    Model("whichsense", "Asks back which reading is meant.", asks=True),
-    Model("whichsense-readings", "Lists every reading; never asks back."),
-    Model(
+MANNERS = (
+    Manner("whichsense", "Asks back which reading is meant.", asks=True),
+    Manner("whichsense-readings", "Lists every reading; never asks back."),
+    Manner(
         "whichsense-explain",
         "Tells the whole story, with a citation on every sentence.",
         explains=True,
@@ -89,10 +92,10 @@ _AT = "@"  # before the name of an index, in the name of a model
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model over an index, under the name by which clients choose it."""
+    """A manner of answering over an index, under the name by which clients choose it."""
 
     name: str
-    model: Model
+    manner: Manner
     served: Served
 
     def to_json(self) -> dict[str, Any]:
@@ -102,7 +105,7 @@ class Offer:
             "object": "model",
             "created": int(built.timestamp()),
             "owned_by": "whichsense",
-            "description": self.model.description,
+            "description": self.manner.description,
         }
 
 
@@ -112,10 +115,10 @@ def offers(service: Service, caller: Caller) -> list[Offer]:
     found = []
     for number, engine in enumerate(service.engines.usable(caller.indexes)):
         served = engine.served
-        for model in MODELS:
-            if not model.explains or served.pipeline.summarizer is not None:
-                name = f"{model.id}{_AT}{engine.name}" if number else model.id
-                found.append(Offer(name, model, served))
+        for manner in MANNERS:
+            if not manner.explains or served.pipeline.summarizer is not None:
+                name = f"{manner.id}{_AT}{engine.name}" if number else manner.id
+                found.append(Offer(name, manner, served))
     return found
 
 
@@ -126,7 +129,7 @@ def find_offer(name: str, index: str, service: Service, caller: Caller) -> Offer
     place = service.engine(caller, index).name if index else place or first
     listed = offers(service, caller)
     for offer in listed:
-        if (offer.model.id, offer.served.name) == (model, place):
+        if (offer.manner.id, offer.served.name) == (model, place):
             return offer
     names = ", ".join(offer.name for offer in listed)
     title = f"There is no model '{name[:100]}' here."
@@ -136,19 +139,18 @@ def find_offer(name: str, index: str, service: Service, caller: Caller) -> Offer
 
 
 @models_router.get("", **described("models/list"))
-async def list_models(request: Request, caller: Asks) -> Response:
+async def list_models(service: Serving, caller: Asks) -> Response:
     """The models: manners in which an index is asked."""
-    listed = [offer.to_json() for offer in offers(service_of(request), caller)]
+    listed = [offer.to_json() for offer in offers(service, caller)]
     return JSONResponse({"object": "list", "data": listed})
 
 
 @models_router.get("/{model_id}", **described("models/object", 404))
 async def read_model(
-    model_id: Annotated[str, Path(max_length=200)], request: Request, caller: Asks
+    model_id: Annotated[str, Path(max_length=200)], service: Serving, caller: Asks
 ) -> Response:
     """One model."""
-    found = find_offer(model_id, "", service_of(request), caller)
-    return JSONResponse(found.to_json())
+    return JSONResponse(find_offer(model_id, "", service, caller).to_json())
 
 
 # Bodies of requests. A field that means nothing here is ignored; one that would change the form is
@@ -156,13 +158,16 @@ async def read_model(
 
 _TEXT = ("text", "input_text", "output_text")
 _MOST_MESSAGES = 2_000
-_Strict = ConfigDict(strict=True)
 
 
-class Part(BaseModel):
+class _Body(Model):
+    """Fields that are not named are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Part(_Body):
     """A part of a message."""
-
-    model_config = _Strict
 
     type: str
     text: str | None = None
@@ -171,71 +176,57 @@ class Part(BaseModel):
 Content = str | list[Part] | None
 
 
-class ChatMessage(BaseModel):
-    model_config = _Strict
-
+class ChatMessage(_Body):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Content = None
 
 
-class InputItem(BaseModel):
+class InputItem(_Body):
     """An item of a response's input; items other than messages are ignored."""
-
-    model_config = _Strict
 
     type: str | None = None
     role: str | None = None
     content: Content = None
 
 
-class Format(BaseModel):
-    model_config = _Strict
-
+class Format(_Body):
     type: str
 
 
-class TextSettings(BaseModel):
-    model_config = _Strict
-
+class TextSettings(_Body):
     format: Format | None = None
 
 
-class StreamOptions(BaseModel):
-    model_config = _Strict
-
+class StreamOptions(_Body):
     include_usage: bool | None = None
 
 
-class ChatRequest(BaseModel):
+class _Asking(_Body):
+    """What both paths read."""
+
+    model: str
+    stream: bool | None = None
+    threshold: Threshold = None
+    index: IndexName = ""
+    tool_choice: Any = None
+
+
+class ChatRequest(_Asking):
     """The body of a chat completion."""
 
-    model_config = ConfigDict(
-        strict=True,
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": "whichsense",
-                    "messages": [{"role": "user", "content": "Who played the Joker?"}],
-                }
-            ]
-        },
+    model_config = example(
+        model="whichsense",
+        messages=[{"role": "user", "content": "Who played the Joker?"}],
     )
 
     said_in: ClassVar[str] = "messages"
-    model: str
     messages: list[ChatMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
-    threshold: Threshold = None
-    index: IndexName = ""
-    store: bool | None = Field(
-        None, description="false: the conversation is not kept, but held again."
-    )
-    n: Annotated[int | None, BeforeValidator(whole)] = Field(
-        None, description="Only 1: every choice would be the same."
-    )
+    store: bool | None = None
+    """false: the conversation is not kept, but held again."""
+    n: Annotated[int | None, BeforeValidator(whole)] = None
+    """Only 1: every choice would be the same."""
     response_format: Format | None = None
-    tool_choice: Any = None
     modalities: list[str] | None = None
 
     def said(self) -> Said:
@@ -248,28 +239,20 @@ class ChatRequest(BaseModel):
         return _said(self.messages, self.said_in)
 
 
-class ResponsesRequest(BaseModel):
+class ResponsesRequest(_Asking):
     """The body of a response."""
 
-    model_config = ConfigDict(
-        strict=True,
-        json_schema_extra={
-            "examples": [{"model": "whichsense", "input": "Who played the Joker?"}]
-        },
-    )
+    model_config = example(model="whichsense", input="Who played the Joker?")
 
     said_in: ClassVar[str] = "input"
-    model: str
     input: str | Annotated[list[InputItem], Field(max_length=_MOST_MESSAGES)]
-    instructions: Any = Field(None, description="Accepted, and not followed.")
+    instructions: Any = None
+    """Accepted, and not followed."""
     previous_response_id: str | None = Field(None, max_length=100)
-    store: bool | None = Field(None, description="false: nothing can follow it by id.")
-    stream: bool | None = None
-    threshold: Threshold = None
-    index: IndexName = ""
+    store: bool | None = None
+    """false: nothing can follow it by id."""
     text: TextSettings | None = None
     metadata: dict[str, str] | None = None
-    tool_choice: Any = None
     background: bool | None = None
     conversation: Any = None
     prompt: Any = None
@@ -368,69 +351,211 @@ def check_text(text: str, param: str) -> str:
     return text
 
 
-# The work for the queue: a message in its conversation, answered and written down.
+# From a request to its answer: the model, the message, the conversation, a place in the queue, the work
+# there, and what the client gets of it. The work stops when the client goes.
 
-STATUS = "status"
-"""The event of a stage that has ended: what was done, in a few words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A message to be answered."""
-
-    text: str
-    found: Found
-    offer: Offer
-    page: Page
-    """What the answer is written on."""
-    kept: bool = True
-    """Whether the conversation may be kept."""
-    has_id: bool = False
-    """Whether what follows may name the answer by its id."""
-    tells_stages: bool = False
-    """Whether the client is told of each stage as it ends."""
+RESPONSE = "resp_"
+"""Before the id of a response."""
+_STATUS = "status"  # the event of a stage that has ended: what was done, in a few words
 
 
-def make_answer(
-    service: Service, asked: Asked, pipeline: Pipeline, running: Running
-) -> str:
-    """The JSON of a `Written`. In a thread."""
-    pipeline = _telling(pipeline, running) if asked.tells_stages else pipeline
-    kept, model = asked.found.kept, asked.offer.model
-    conversation = kept.conversation if kept else None
-    for text in asked.found.replayed:
-        # One that is too long, or empty, was not answered then.
-        with contextlib.suppress(BadInput):
-            conversation = _turn(pipeline, conversation, text, model)
-    before = None
-    if conversation is not None:
-        case_id = kept.case_id if kept else ""
-        before = KeptConversation(conversation, case_id, running.owner)
-    conversation = _turn(pipeline, conversation, asked.text, model)
-    written = write_turn(conversation, asked.page)
-    after = service.trace(running, conversation, before, asked.offer.served.system)
-    for identifier in _identifiers(asked, running, written):
-        named = replace(conversation, id=identifier)
-        service.conversations.save(replace(after, conversation=named), None)
-    return dump(types.encode(written))
+class AnswerStream(EventStream):
+    """A response that cancels its answer, if it has not ended, however it ends itself."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.stream())
+        self._entry = entry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            running = self._entry.running
+            if running is not None and not running.ended:
+                self._entry.service.answers.cancel(running)
 
 
-def _identifiers(asked: Asked, running: Running, written: Written) -> Iterator[str]:
-    """Under which the conversation is kept: its messages' digest, the id of the response."""
-    if not asked.kept:
-        return
-    if asked.found.digest:
-        digest = next_digest(asked.found.digest, Message(USER, asked.text))
-        yield next_digest(digest, Message(ASSISTANT, written.text))
-    if asked.has_id:
-        yield running.id
+class Entry:
+    """One request: refused as it is made, or with an answer on its way, or with one that needs no work.
+
+    Each of the two paths has the form of its own answers: whole, and as the parts of a stream.
+    """
+
+    def __init__(
+        self, service: Service, request: Request, body: ChatRequest | ResponsesRequest
+    ) -> None:
+        self.service = service
+        self.running: Running | None = None
+        self._request = request
+        self._body = body
+        self._said = body.said()
+        self._is_open_webui = is_open_webui(request.headers)
+        self._ready: Written | None = None
+        self._id = new_id()  # of what was ready at once: nothing can follow it
+        self._created = int(time.time())
+
+    async def respond(self, caller: Caller) -> Response:
+        """Take the request in, or refuse it; answer it."""
+        await self._begin(caller)
+        if self._body.stream:
+            return AnswerStream(self)
+        written = self._ready
+        if self.running is not None:
+            body = await self.service.result(self.running, self._request)
+            written = types.decode(Written, json.loads(body))
+        assert written is not None
+        return JSONResponse(self.whole(written))
+
+    async def _begin(self, caller: Caller) -> None:
+        service, body = self.service, self._body
+        offer = find_offer(body.model, body.index, service, caller)
+        task = answer_task(self._said.text)
+        if task is not None:
+            self._ready = Written(task)
+            return
+        text = check_text(question_in(self._said.text), body.said_in)
+        found = await self._find(offer, caller)
+        self.running = service.submit(
+            partial(self._answer, text, found, offer),
+            caller,
+            offer.served,
+            threshold=body.threshold,
+            parent=self._request.headers,
+        )
+        self._id = self.running.id
+
+    async def _find(self, offer: Offer, caller: Caller) -> Found:
+        """The conversation, by the id of its last response or by the messages before."""
+        view = View(caller.id, (offer.served.name,))
+        find, history = self.service.conversations.find, self._said.history
+        previous = getattr(self._body, "previous_response_id", None)
+        if previous is None:
+            return await self.service.briefly(
+                lambda: find_conversation(find, view, history)
+            )
+        identifier = previous.removeprefix(RESPONSE)
+        kept = await self.service.briefly(lambda: find(identifier, view))
+        if kept is None:
+            raise Refused(_no_previous(previous))
+        replayed = [message.text for message in history if message.role == USER]
+        return Found("", kept, tuple(replayed[-REPLAYED:]))
+
+    def _answer(
+        self,
+        text: str,
+        found: Found,
+        offer: Offer,
+        pipeline: Pipeline,
+        running: Running,
+    ) -> str:
+        """The JSON of a `Written`: a message in its conversation, answered and written down. In a thread."""
+        service = self.service
+        tells = self._is_open_webui and bool(self._body.stream)
+        pipeline = self._telling(pipeline, running) if tells else pipeline
+        kept, manner = found.kept, offer.manner
+        conversation = kept.conversation if kept else None
+        for said in found.replayed:
+            # One that is too long, or empty, was not answered then.
+            with contextlib.suppress(BadInput):
+                conversation = _turn(pipeline, conversation, said, manner)
+        before = None
+        if conversation is not None:
+            before = ServedConversation(conversation, kept.case_id if kept else "")
+        conversation = _turn(pipeline, conversation, text, manner)
+        has_others = len(service.engines.by_name) > 1
+        index = offer.served.name if has_others else ""
+        page = Page(str(self._request.base_url).rstrip("/"), index, tells)
+        written = write_turn(conversation, page)
+        after = service.trace(running, conversation, before)
+        for identifier in self._identifiers(text, found, written):
+            named = replace(conversation, id=identifier)
+            service.conversations.save(replace(after, conversation=named), None)
+        return dump(types.encode(written))
+
+    def _identifiers(self, text: str, found: Found, written: Written) -> Iterator[str]:
+        """Under which the conversation is kept: its messages' digest, the id of the response."""
+        if self._body.store is False:
+            return
+        if found.digest:
+            digest = next_digest(found.digest, Message(USER, text))
+            yield next_digest(digest, Message(ASSISTANT, written.text))
+        if isinstance(self._body, ResponsesRequest):
+            yield self._id
+
+    def _telling(self, pipeline: Pipeline, running: Running) -> Pipeline:
+        """The pipeline; followers of the answer are told of every stage in words."""
+
+        def listen(stage: str, cases: Sequence[Case]) -> None:
+            pipeline.on_stage(stage, cases)
+            for case in cases:
+                description = describe_stage(stage, stage_counts(case))
+                if description:
+                    self.service.answers.publish(running, _STATUS, dump(description))
+
+        return replace(pipeline, on_stage=listen)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Server-sent events of the answer as it comes."""
+        async for parts in self._parts():
+            for part in parts:
+                yield part
+
+    async def _parts(self) -> AsyncIterator[Iterable[bytes]]:
+        yield self.begun()
+        if self._ready is not None:
+            yield self.parts(self._ready)
+        if self.running is None:
+            return
+        heartbeat = self.service.settings.heartbeat
+        async for event in self.running.follow(heartbeat=heartbeat):
+            if event is None:
+                yield (KEEPALIVE_COMMENT,)
+            elif event.name == _STATUS:
+                yield self.status(json.loads(event.data))
+            elif event.name == "done":
+                yield self.parts(types.decode(Written, json.loads(event.data)))
+            elif event.name == "problem":
+                yield self.failed(self.running.problem or INTERNAL)
+
+    def _usage(self, written: Written, before: str, after: str) -> dict[str, Any]:
+        """How many tokens were read and written, under the names of a path."""
+        tokens = self._said.tokens, count_tokens(written.text)
+        return {before: tokens[0], after: tokens[1], "total_tokens": sum(tokens)}
+
+    def whole(self, written: Written) -> dict[str, Any]:
+        """The answer at once."""
+        raise NotImplementedError
+
+    def begun(self) -> Iterable[bytes]:
+        """What is sent first."""
+        raise NotImplementedError
+
+    def status(self, description: str) -> Iterable[bytes]:
+        """What a stage has done."""
+        return ()
+
+    def parts(self, written: Written) -> Iterable[bytes]:
+        """The answer, part by part."""
+        raise NotImplementedError
+
+    def failed(self, problem: Problem) -> Iterable[bytes]:
+        """Why there is none."""
+        raise NotImplementedError
+
+
+def _no_previous(previous: str) -> Problem:
+    title = f"There is no response '{previous[:80]}' that can be followed."
+    fix = "Send the whole conversation as input instead; a response with store=false cannot be followed by its id."
+    errors = [{"where": "body.previous_response_id", "problem": "not found"}]
+    return Problem(400, "previous-response-not-found", title, fix, errors)
 
 
 def _turn(
-    pipeline: Pipeline, before: Conversation | None, text: str, model: Model
+    pipeline: Pipeline, before: Conversation | None, text: str, manner: Manner
 ) -> Conversation:
     """The conversation with what a message leads to; with the model that explains, a question leads to its story."""
-    options: Any = {"policy": model.policy, "limits": current_limits()}
+    policy = AskingPolicy(enabled=manner.asks)
+    options: Any = {"policy": policy, "limits": current_limits()}
     if before is None:
         after = talk.begin(pipeline, text, **options)
     else:
@@ -440,175 +565,23 @@ def _turn(
         return after
     check_cancelled(case)
     is_new = before is None or case != before.case
-    if model.explains and is_new and case.readings and not case.stopped:
+    if manner.explains and is_new and case.readings and not case.stopped:
         return talk.explain(pipeline, after)
     return after
 
 
-def _telling(pipeline: Pipeline, running: Running) -> Pipeline:
-    """The pipeline; followers of the answer are told of every stage in words."""
-
-    def listen(stage: str, cases: Sequence[Case]) -> None:
-        pipeline.on_stage(stage, cases)
-        for case in cases:
-            description = describe_stage(stage, stage_counts(case))
-            if description:
-                running.publish(STATUS, dump(description))
-
-    return replace(pipeline, on_stage=listen)
-
-
-# Server-sent events of an answer as it comes. The work stops when the client goes.
-
-DONE = b"data: [DONE]\n\n"
-PING = KEEPALIVE_COMMENT
-
-
-class AnswerStream(StreamingResponse):
-    """A response that cancels its answer, if it has not ended, however it ends itself."""
-
-    media_type = "text/event-stream"
-
-    def __init__(
-        self, body: AsyncIterator[bytes], service: Service, running: Running | None
-    ) -> None:
-        # nginx would hold events back.
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(body, headers=headers)
-        self._service = service
-        self._running = running
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            if self._running is not None and not self._running.ended:
-                self._service.answers.cancel(self._running)
-
-
-async def progress(
-    running: Running, heartbeat: float
-) -> AsyncIterator[str | Written | Problem | None]:
-    """What each stage has done, then the answer or a problem; None after so many seconds of silence."""
-    async for event in running.follow(heartbeat=heartbeat):
-        if event is None:
-            yield None
-        elif event.name == STATUS:
-            yield str(json.loads(event.data))
-        elif event.name == "done":
-            yield types.decode(Written, json.loads(event.data))
-        elif event.name == "problem":
-            yield running.problem or INTERNAL
-
-
-def as_event(value: dict[str, Any], name: str | None = None) -> bytes:
+def _event(value: dict[str, Any], name: str | None = None) -> bytes:
     """An event. Its JSON has no line breaks."""
-    data = json.dumps(value, separators=(",", ":"))
-    return format_sse_event(data_str=data, event=name)
+    return format_sse_event(data_str=dump(value), event=name)
 
 
-# From a request to its answer on the way: the model, the message, the conversation, a place in the
-# queue.
-
-Body = ChatRequest | ResponsesRequest
-RESPONSE = "resp_"
-"""Before the id of a response."""
-
-
-class Entry:
-    """One request: refused as it is made, or with an answer on its way, or with one that needs no work."""
-
-    def __init__(self, service: Service, request: Request, said: Said) -> None:
-        self.service = service
-        self.request = request
-        self.said = said
-        self.is_open_webui = is_open_webui(request.headers)
-        self.running: Running | None = None
-        self._ready: Written | None = None
-        self._unkept = new_id()
-
-    @property
-    def id(self) -> str:
-        """Of the answer; what was ready at once gets one that nothing can follow."""
-        return self.running.id if self.running else self._unkept
-
-    @classmethod
-    async def of(
-        cls, service: Service, request: Request, body: Body, caller: Caller
-    ) -> Entry:
-        """Take a request in, or refuse it."""
-        entry = cls(service, request, body.said())
-        await entry._begin(body, caller)
-        return entry
-
-    async def _begin(self, body: Body, caller: Caller) -> None:
-        service = self.service
-        offer = find_offer(body.model, body.index, service, caller)
-        task = answer_task(self.said.text)
-        if task is not None:
-            self._ready = Written(task)
-            return
-        base = str(self.request.base_url).rstrip("/")
-        has_others = len(service.engines.by_name) > 1
-        index = offer.served.name if has_others else ""
-        tells = self.is_open_webui and bool(body.stream)
-        asked = Asked(
-            text=check_text(question_in(self.said.text), body.said_in),
-            found=await self._find(body, offer, caller),
-            offer=offer,
-            page=Page(base, index, tells),
-            kept=body.store is not False,
-            has_id=isinstance(body, ResponsesRequest),
-            tells_stages=tells,
-        )
-        self.running = service.submit(
-            lambda pipeline, running: make_answer(service, asked, pipeline, running),
-            caller,
-            offer.served,
-            threshold=body.threshold,
-            parent=self.request.headers,
-        )
-
-    async def _find(self, body: Body, offer: Offer, caller: Caller) -> Found:
-        """The conversation, by the id of its last response or by the messages before."""
-        store = self.service.conversations
-        view = View(caller.id, (offer.served.name,))
-        history = self.said.history
-        previous = getattr(body, "previous_response_id", None)
-        if previous is None:
-            return await self.service.briefly(
-                lambda: find_conversation(store, view, history)
-            )
-        identifier = previous.removeprefix(RESPONSE)
-        kept = await self.service.briefly(lambda: store.find(identifier, view))
-        if kept is None:
-            raise Refused(_no_previous(previous))
-        replayed = [message.text for message in history if message.role == USER]
-        return Found("", kept, tuple(replayed[-REPLAYED:]))
-
-    async def result(self) -> Written:
-        """The answer, when it is there. A client that goes away stops its work."""
-        if self._ready is not None:
-            return self._ready
-        assert self.running is not None
-        body = await self.service.result(self.running, self.request)
-        return types.decode(Written, json.loads(body))
-
-    async def progress(self) -> AsyncIterator[str | Written | Problem | None]:
-        """What each stage has done, then the answer or a problem; None is a heartbeat."""
-        if self._ready is not None:
-            yield self._ready
-            return
-        assert self.running is not None
-        async for item in progress(self.running, self.service.settings.heartbeat):
-            yield item
-
-
-def _no_previous(previous: str) -> Problem:
-    title = f"There is no response '{previous[:80]}' that can be followed."
-    fix = "Send the whole conversation as input instead; a response with store=false cannot be followed by its id."
-    errors = [{"where": "body.previous_response_id", "problem": "not found"}]
-    return Problem(400, "previous-response-not-found", title, fix, errors)
+def _citations(written: Written) -> list[dict[str, Any]]:
+    """Each number in brackets as a citation; indexes count characters of the text."""
+    cited = []
+    for citation in written.citations:
+        place = {"start_index": citation.start, "end_index": citation.end}
+        cited.append(place | {"title": citation.title, "url": citation.url})
+    return cited
 
 
 # POST /v1/chat/completions.
@@ -619,242 +592,185 @@ chat_router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 @chat_router.post(
     "/chat/completions", **described("chat/object", 404, 410, streams=True)
 )
-async def complete(body: ChatRequest, request: Request, caller: Asks) -> Response:
+async def complete(
+    body: ChatRequest, request: Request, service: Serving, caller: Asks
+) -> Response:
     """Answer the last message of a chat.
 
     An ambiguous question is answered with a question back, whose options are numbered; the next message chooses. The
     messages before the last one tell which conversation it is. Passages are cited as `url_citation`.
     """
-    service = service_of(request)
-    entry = await Entry.of(service, request, body, caller)
-    chat = _Chat(entry, body)
-    if body.stream:
-        return AnswerStream(chat.stream(), service, entry.running)
-    return JSONResponse(chat.completion(await entry.result()))
+    return await _Chat(service, request, body).respond(caller)
 
 
-class _Chat:
-    """One completion: what all of its chunks have in common."""
+class _Chat(Entry):
+    """A completion, and its chunks."""
 
-    def __init__(self, entry: Entry, body: ChatRequest) -> None:
-        self._entry = entry
-        self._body = body
-        self._counts = bool(body.stream_options and body.stream_options.include_usage)
-        self._head = {
-            "id": f"chatcmpl-{entry.id}",
-            "created": int(time.time()),
-            "model": body.model,
-        }
-
-    def completion(self, written: Written) -> dict[str, Any]:
+    def whole(self, written: Written) -> dict[str, Any]:
         message = {
             "role": "assistant",
             "content": written.text,
             "refusal": None,
-            "annotations": chat_citations(written),
+            "annotations": self._annotations(written),
             "readings": types.encode(written.readings),
         }
-        choice = {
-            "index": 0,
-            "message": message,
-            "logprobs": None,
-            "finish_reason": "stop",
-        }
-        return {
-            **self._head,
-            "object": "chat.completion",
-            "choices": [choice],
-            "usage": self._usage(written),
-        }
+        choice = {"index": 0, "message": message, "logprobs": None}
+        choices = [choice | {"finish_reason": "stop"}]
+        usage = self._tokens(written)
+        return self._object("chat.completion", choices=choices, usage=usage)
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    def begun(self) -> Iterable[bytes]:
         yield self._chunk({"role": "assistant", "content": ""})
-        async for item in self._entry.progress():
-            if item is None:
-                yield PING
-            elif isinstance(item, str):
-                yield self._event(status_event(item))
-            elif isinstance(item, Problem):
-                yield as_event(item.openai_body())
-            else:
-                for chunk in self._chunks(item):
-                    yield chunk
-                yield DONE
 
-    def _chunks(self, written: Written) -> Iterator[bytes]:
+    def status(self, description: str) -> Iterable[bytes]:
+        yield self._part(choices=[], event=status_event(description))
+
+    def failed(self, problem: Problem) -> Iterable[bytes]:
+        yield _event(problem.openai_body())
+
+    def parts(self, written: Written) -> Iterable[bytes]:
         """The text line by line, its citations, why it ends."""
-        if self._entry.is_open_webui:
+        if self._is_open_webui:
             # Sources come before the text that names their numbers. Annotations would double them.
             for event in events_of(written):
-                yield self._event(event)
+                yield self._part(choices=[], event=event)
         for line in written.text.splitlines(keepends=True):
             yield self._chunk({"content": line})
-        if written.citations and not self._entry.is_open_webui:
-            yield self._chunk({"annotations": chat_citations(written)})
+        if written.citations and not self._is_open_webui:
+            yield self._chunk({"annotations": self._annotations(written)})
         end = {"readings": types.encode(written.readings)} if written.readings else {}
         yield self._chunk(end, "stop")
         if self._counts:
-            yield self._part(choices=[], usage=self._usage(written))
+            yield self._part(choices=[], usage=self._tokens(written))
+        yield b"data: [DONE]\n\n"
+
+    @property
+    def _counts(self) -> bool:
+        options = getattr(self._body, "stream_options", None)
+        return bool(options and options.include_usage)
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
-        choice = {
-            "index": 0,
-            "delta": delta,
-            "logprobs": None,
-            "finish_reason": finish_reason,
-        }
+        choice = {"index": 0, "delta": delta, "logprobs": None}
         usage = {"usage": None} if self._counts else {}
-        return self._part(choices=[choice], **usage)
-
-    def _event(self, event: dict[str, Any]) -> bytes:
-        return self._part(choices=[], event=event)
+        choices = [choice | {"finish_reason": finish_reason}]
+        return self._part(choices=choices, **usage)
 
     def _part(self, **fields: Any) -> bytes:
-        return as_event({**self._head, "object": "chat.completion.chunk", **fields})
+        return _event(self._object("chat.completion.chunk", **fields))
 
-    def _usage(self, written: Written) -> dict[str, int]:
-        prompt, completion = self._entry.said.tokens, count_tokens(written.text)
-        return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-        }
+    def _object(self, kind: str, **fields: Any) -> dict[str, Any]:
+        head = {"id": f"chatcmpl-{self._id}", "created": self._created}
+        return {**head, "model": self._body.model, "object": kind, **fields}
 
+    def _tokens(self, written: Written) -> dict[str, Any]:
+        return self._usage(written, "prompt_tokens", "completion_tokens")
 
-def chat_citations(written: Written) -> list[dict[str, Any]]:
-    """Each number in brackets as a citation; indexes count characters of the content."""
-    cited = []
-    for citation in written.citations:
-        place = {
-            "start_index": citation.start,
-            "end_index": citation.end,
-            "title": citation.title,
-            "url": citation.url,
-        }
-        cited.append({"type": "url_citation", "url_citation": place})
-    return cited
+    @staticmethod
+    def _annotations(written: Written) -> list[dict[str, Any]]:
+        kind = "url_citation"
+        return [{"type": kind, kind: place} for place in _citations(written)]
 
 
 # POST /v1/responses.
 
 responses_router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 _PLACE = {"output_index": 0, "content_index": 0}
+# What every response has; a table that is given says more.
+_RESPONSE: dict[str, Any] = {
+    "object": "response",
+    "output": [],
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "parallel_tool_calls": False,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "none",
+    "tools": [],
+    "top_p": None,
+    "usage": None,
+}
 
 
 @responses_router.post(
     "/responses", **described("responses/object", 404, 410, streams=True)
 )
-async def respond(body: ResponsesRequest, request: Request, caller: Asks) -> Response:
+async def respond(
+    body: ResponsesRequest, request: Request, service: Serving, caller: Asks
+) -> Response:
     """Answer the last message of the input.
 
     An ambiguous question is answered with a question back, whose options are numbered. The next request chooses: with
     `previous_response_id`, or with the whole conversation as its input. Passages are cited as `url_citation`.
     """
-    service = service_of(request)
-    entry = await Entry.of(service, request, body, caller)
-    response = _Response(entry, body)
-    if body.stream:
-        return AnswerStream(response.stream(), service, entry.running)
-    return JSONResponse(response.completed(await entry.result()))
+    return await _Response(service, request, body).respond(caller)
 
 
-class _Response:
-    """One response: its events, numbered from 0."""
+class _Response(Entry):
+    """A response, and its events, numbered from 0."""
 
-    def __init__(self, entry: Entry, body: ResponsesRequest) -> None:
-        self._entry = entry
-        self._body = body
-        self._number = 0
-        self._id = f"{RESPONSE}{entry.id}"
-        self._message_id = f"msg_{entry.id}"
-        self._created = int(time.time())
+    _number = -1
 
-    def completed(self, written: Written) -> dict[str, Any]:
-        tokens = self._entry.said.tokens, count_tokens(written.text)
-        usage = {
-            "input_tokens": tokens[0],
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-            "output_tokens": tokens[1],
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": sum(tokens),
-        }
+    def whole(self, written: Written) -> dict[str, Any]:
+        usage = self._usage(written, "input_tokens", "output_tokens")
+        usage["input_tokens_details"] = {"cached_tokens": 0, "cache_write_tokens": 0}
+        usage["output_tokens_details"] = {"reasoning_tokens": 0}
         output = [self._message("completed", [self._part(written)])]
-        return self._body_of("completed", output=output, usage=usage)
+        return self._object("completed", output=output, usage=usage)
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        yield self._event("created", response=self._body_of("in_progress"))
-        yield self._event("in_progress", response=self._body_of("in_progress"))
-        async for item in self._entry.progress():
-            if item is None:
-                yield PING
-            elif isinstance(item, Problem):
-                yield self._event("failed", response=self._failed(item))
-            elif isinstance(item, Written):
-                for event in self._events(item):
-                    yield event
+    def begun(self) -> Iterable[bytes]:
+        for name in ("created", "in_progress"):
+            yield self._send(name, response=self._object("in_progress"))
 
-    def _events(self, written: Written) -> Iterator[bytes]:
+    def failed(self, problem: Problem) -> Iterable[bytes]:
+        code = "rate_limit_exceeded" if problem.status == 429 else "server_error"
+        error = {"code": code, "message": problem.openai_body()["error"]["message"]}
+        yield self._send("failed", response=self._object("failed", error=error))
+
+    def parts(self, written: Written) -> Iterable[bytes]:
         """One message with one part: the text line by line, then its citations."""
+        text, part = written.text, self._part(written)
         item = self._message("in_progress", [])
-        yield self._event("output_item.added", output_index=0, item=item)
-        empty = self._part(Written(""))
-        yield self._text_event("content_part.added", part=empty)
-        for line in written.text.splitlines(keepends=True):
-            yield self._text_event("output_text.delta", delta=line, logprobs=[])
-        for number, citation in enumerate(response_citations(written)):
-            yield self._text_event(
+        yield self._send("output_item.added", output_index=0, item=item)
+        yield self._send_text("content_part.added", part=self._part(Written("")))
+        for line in text.splitlines(keepends=True):
+            yield self._send_text("output_text.delta", delta=line, logprobs=[])
+        for number, citation in enumerate(part["annotations"]):
+            yield self._send_text(
                 "output_text.annotation.added",
                 annotation_index=number,
                 annotation=citation,
             )
-        yield self._text_event("output_text.done", text=written.text, logprobs=[])
-        part = self._part(written)
-        yield self._text_event("content_part.done", part=part)
+        yield self._send_text("output_text.done", text=text, logprobs=[])
+        yield self._send_text("content_part.done", part=part)
         item = self._message("completed", [part])
-        yield self._event("output_item.done", output_index=0, item=item)
-        yield self._event("completed", response=self.completed(written))
+        yield self._send("output_item.done", output_index=0, item=item)
+        yield self._send("completed", response=self.whole(written))
 
-    def _text_event(self, name: str, **fields: Any) -> bytes:
-        return self._event(name, item_id=self._message_id, **_PLACE, **fields)
+    def _send_text(self, name: str, **fields: Any) -> bytes:
+        return self._send(name, item_id=f"msg_{self._id}", **_PLACE, **fields)
 
-    def _event(self, name: str, **fields: Any) -> bytes:
-        number, self._number = self._number, self._number + 1
+    def _send(self, name: str, **fields: Any) -> bytes:
+        self._number += 1
         name = f"response.{name}"
-        event = {"type": name, "sequence_number": number, **fields}
-        return as_event(event, name)
+        return _event({"type": name, "sequence_number": self._number, **fields}, name)
 
-    def _body_of(self, status: str, **fields: Any) -> dict[str, Any]:
-        table = {
-            "id": self._id,
-            "object": "response",
+    def _object(self, status: str, **fields: Any) -> dict[str, Any]:
+        asked = self._body.model_dump(include={"model", "previous_response_id"})
+        return {
+            **_RESPONSE,
+            **asked,
+            "id": f"{RESPONSE}{self._id}",
             "created_at": self._created,
             "status": status,
-            "model": self._body.model,
-            "output": [],
-            "error": None,
-            "incomplete_details": None,
-            "instructions": None,
-            "metadata": self._body.metadata or {},
-            "parallel_tool_calls": False,
-            "previous_response_id": self._body.previous_response_id,
+            "metadata": getattr(self._body, "metadata", None) or {},
             "store": self._body.store is not False,
-            "temperature": None,
-            "text": {"format": {"type": "text"}},
-            "tool_choice": "none",
-            "tools": [],
-            "top_p": None,
-            "usage": None,
+            **fields,
         }
-        return table | fields
-
-    def _failed(self, problem: Problem) -> dict[str, Any]:
-        code = "rate_limit_exceeded" if problem.status == 429 else "server_error"
-        message = problem.openai_body()["error"]["message"]
-        return self._body_of("failed", error={"code": code, "message": message})
 
     def _message(self, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
         return {
-            "id": self._message_id,
+            "id": f"msg_{self._id}",
             "type": "message",
             "role": "assistant",
             "status": status,
@@ -866,23 +782,12 @@ class _Response:
         return {
             "type": "output_text",
             "text": written.text,
-            "annotations": response_citations(written),
+            "annotations": [
+                {"type": "url_citation", **place} for place in _citations(written)
+            ],
             "readings": types.encode(written.readings),
             "logprobs": [],
         }
 
 
-def response_citations(written: Written) -> list[dict[str, Any]]:
-    """Each number in brackets as a citation; indexes count characters of the text."""
-    cited = []
-    for citation in written.citations:
-        cited.append(
-            {
-                "type": "url_citation",
-                "start_index": citation.start,
-                "end_index": citation.end,
-                "title": citation.title,
-                "url": citation.url,
-            }
-        )
-    return cited
+routers = (models_router, chat_router, responses_router)

@@ -6,15 +6,16 @@ import hashlib
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote as escape_url
 
 from starlette.responses import JSONResponse
 
-from whichsense.conversation import Conversation, Turn
-from whichsense.serve.state import Conversations, KeptConversation, View
+from whichsense.conversation import Conversation, ServedConversation, Turn
+from whichsense.serve.schemas import events
+from whichsense.serve.state import View
 from whichsense.text.words import excerpt
 from whichsense.types import Clarification, LongAnswer, Option, Passage, Reading, Span
 
@@ -379,7 +380,7 @@ class Found:
 
     digest: str
     """Of all messages before the newest; empty where they are not all known."""
-    kept: KeptConversation | None = None
+    kept: ServedConversation | None = None
     replayed: tuple[str, ...] = ()
 
 
@@ -412,7 +413,9 @@ def _digest(*parts: str) -> str:
 
 
 def find_conversation(
-    store: Conversations, view: View, history: Sequence[Message]
+    find: Callable[[str, View], ServedConversation | None],
+    view: View,
+    history: Sequence[Message],
 ) -> Found:
     """The longest beginning of the history that is kept, and the messages of the person after it. In a thread."""
     digests = [first_digest(view)]
@@ -422,7 +425,7 @@ def find_conversation(
     for place in range(len(history), 0, -1):
         message = history[place - 1]
         if message.role == ASSISTANT:
-            kept = store.find(digests[place], view)
+            kept = find(digests[place], view)
             if kept is not None:
                 return Found(digests[-1], kept, tuple(reversed(replayed)))
         elif len(replayed) < REPLAYED:
@@ -582,29 +585,20 @@ _REFERENCE = "https://platform.openai.com/docs/api-reference"
 
 def described(name: str, *statuses: int, streams: bool = False) -> dict[str, Any]:
     """The responses of a path for the OpenAPI description: an object of OpenAI's API, and the statuses of errors."""
-    fine: dict[str, Any] = {
+    content = {"application/json": {"schema": {"type": "object"}}}
+    fine = {
         "description": f"See {_REFERENCE}/{name}",
-        "content": {"application/json": {"schema": {"type": "object"}}},
+        "content": content | _STREAM if streams else content,
     }
-    if streams:
-        fine["content"] |= STREAM
-    told = {"description": "An error; its message says what to do.", "content": _ERROR}
+    error = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
+    told = {"description": "An error; its message says what to do.", "content": error}
     usual = (400, 401, 403, 408, 413, 414, 415, 421, 429, 503)
-    errors = {status: told for status in (*usual, *statuses)}
+    errors = dict.fromkeys((*usual, *statuses), told)
     return {"response_class": JSONResponse, "responses": {200: fine, **errors}}
 
 
-_ERROR = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
-STREAM = {
-    "text/event-stream": {
-        "itemSchema": {
-            "type": "object",
-            "properties": {
-                "event": {"type": "string"},
-                "data": {"type": "string", "contentMediaType": "application/json"},
-            },
-        },
-        "example": 'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"…"}}]}\n\n'
-        "data: [DONE]\n\n",
-    }
-}
+_STREAM = events(
+    'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"…"}}]}\n\n'
+    "data: [DONE]\n\n",
+    event={"type": "string"},
+)

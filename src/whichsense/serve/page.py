@@ -12,6 +12,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from whichsense.corpus.file_formats import SUFFIXES
 from whichsense.serve.problems import not_found
 
 # The page's files in memory: compressed once, named by what they hold.
@@ -19,7 +20,8 @@ from whichsense.serve.problems import not_found
 FOLDER = Path(__file__).parent / "page" / "assets"
 DOCUMENT = "index.html"
 _HERE = b"{assets}"  # in the document: the folder of this version's files
-_ROOT = b"{root}"  # and what the service's addresses begin with
+_ROOT = b"{root}"  # what the service's addresses begin with
+_FORMATS = b"{formats}"  # and the names of files that can be added
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -80,6 +82,9 @@ def make_bundle(contents: dict[str, bytes], root: str) -> Bundle:
     version = digest.hexdigest()[:12]
     here = f"{root}/page/{version}".encode()
     page = contents[DOCUMENT].replace(_HERE, here).replace(_ROOT, root.encode())
+    # Dumps are too large to send.
+    sent = [suffix for suffix, name in SUFFIXES.items() if name != "wikipedia"]
+    page = page.replace(_FORMATS, ",".join(sent).encode())
     assets = {
         name: Asset.of(name, content)
         for name, content in contents.items()

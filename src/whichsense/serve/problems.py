@@ -65,30 +65,29 @@ class Problem:
     def openai_body(self) -> dict[str, Any]:
         """The problem as OpenAI's clients read it. The message ends with the fix."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
-        words = [self.title]
-        for error in self.errors:
-            words.append(f"{error['where'].removeprefix('body.')}: {error['problem']}.")
-        param = self.errors[0]["where"].removeprefix("body.") if self.errors else None
+        wrong = [
+            (error["where"].removeprefix("body."), error["problem"])
+            for error in self.errors
+        ]
+        words = [self.title, *(f"{where}: {what}." for where, what in wrong), self.fix]
         code = _OPENAI_CODES.get(self.kind, self.kind.replace("-", "_"))
         return {
             "error": {
-                "message": " ".join([*words, self.fix]),
+                "message": " ".join(words),
                 "type": _OPENAI_TYPES.get(self.status, kind),
-                "param": param,
+                "param": wrong[0][0] if wrong else None,
                 "code": code,
             }
         }
 
     def response(self, path: str = "") -> Response:
         """The response to a request at a path."""
-        headers = dict(self.headers)
-        if not path.startswith(OPENAI_PATHS):
-            body = json.dumps(self.body())
-            return Response(body, self.status, headers, media_type=MEDIA_TYPE)
-        # Their clients know 400 as the status of a body that cannot be used.
-        status = 400 if self.status == 422 else self.status
-        body = json.dumps(self.openai_body())
-        return Response(body, status, headers, media_type="application/json")
+        body, status, kind = self.body(), self.status, MEDIA_TYPE
+        if path.startswith(OPENAI_PATHS):
+            # Their clients know 400 as the status of a body that cannot be used.
+            status = 400 if status == 422 else status
+            body, kind = self.openai_body(), "application/json"
+        return Response(json.dumps(body), status, dict(self.headers), media_type=kind)
 
 
 class Refused(HTTPException):
@@ -117,15 +116,10 @@ STOPPING = Problem(
     "Ask again in a moment.",
     headers={"Retry-After": "5"},
 )
-DIED = Problem(
-    503,
-    "worker-ended",
-    "The process that worked on this answer has ended.",
-    "Ask the question again.",
-)
-CANCELLED = Problem(
-    410, "cancelled", "This answer was cancelled.", "Ask the question again."
-)
+_ANEW = "Ask the question again."
+_ENDED = "The process that worked on this answer has ended."
+DIED = Problem(503, "worker-ended", _ENDED, _ANEW)
+CANCELLED = Problem(410, "cancelled", "This answer was cancelled.", _ANEW)
 INTERNAL = Problem(
     500,
     "internal",
@@ -133,6 +127,11 @@ INTERNAL = Problem(
     "Ask again; if it fails again, report its 'instance', or the X-Request-Id of this response.",
 )
 # What HTTP itself refuses, by status: kind, title, fix.
+_UNREADABLE = (
+    "request",
+    "The request cannot be read.",
+    "Send valid JSON; see /openapi.json.",
+)
 _PLAIN = {
     404: ("not-found", "There is nothing at this path.", "See /openapi.json."),
     405: (
@@ -141,56 +140,39 @@ _PLAIN = {
         "Use one that the Allow header names.",
     ),
 }
-
-
-# The first kind that an error is of counts.
-_OURS: tuple[tuple[type[WhichsenseError], Problem], ...] = (
-    (
-        MissingStage,
-        Problem(
-            409,
-            "missing-stage",
-            "The system that is served has no stage for this.",
-            'Ask without "clarify" and "explain", or serve a system that has a clarifier and a summarizer.',
-        ),
+# The first kind that an error is of counts: its status, kind, title and fix.
+_OURS: dict[type[WhichsenseError], tuple[int, str, str, str]] = {
+    MissingStage: (
+        409,
+        "missing-stage",
+        "The system that is served has no stage for this.",
+        'Ask without "clarify" and "explain", or serve a system that has a clarifier and a summarizer.',
     ),
-    (
-        BadInput,
-        Problem(
-            422,
-            "not-usable",
-            "This cannot be asked of the index that is served.",
-            "Check the question, the method and the ids.",
-        ),
+    BadInput: (
+        422,
+        "not-usable",
+        "This cannot be asked of the index that is served.",
+        "Check the question, the method and the ids.",
     ),
-    (
-        IndexFault,
-        Problem(
-            503,
-            "index",
-            "The index cannot be read.",
-            "Tell the operator: whichsense index check DIR says what is wrong.",
-        ),
+    IndexFault: (
+        503,
+        "index",
+        "The index cannot be read.",
+        "Tell the operator: whichsense index check DIR says what is wrong.",
     ),
-    (
-        ClusterFault,
-        Problem(
-            503,
-            "shard",
-            "A part of the index does not answer.",
-            "Ask again in a moment: it is being started again.",
-        ),
+    ClusterFault: (
+        503,
+        "shard",
+        "A part of the index does not answer.",
+        "Ask again in a moment: it is being started again.",
     ),
-    (
-        WhichsenseError,
-        Problem(
-            503,
-            "not-configured",
-            "The service is not set up for this.",
-            "Tell the operator: the service's log has the reason.",
-        ),
+    WhichsenseError: (
+        503,
+        "not-configured",
+        "The service is not set up for this.",
+        "Tell the operator: the service's log has the reason.",
     ),
-)
+}
 
 
 def problem_of(error: Exception, case_id: str = "") -> Problem:
@@ -199,42 +181,30 @@ def problem_of(error: Exception, case_id: str = "") -> Problem:
         return error.problem
     if not isinstance(error, MissingStage | BadInput):
         _log.error("a request failed: %s", case_id, exc_info=error)
-    for kind, problem in _OURS:
+    for kind, told in _OURS.items():
         if isinstance(error, kind):
-            return problem
+            return Problem(*told)
     return replace(INTERNAL, instance=case_id)
 
 
 def install(app: FastAPI) -> None:
     """Answer every exception of a route with a problem."""
+    for kind in (WhichsenseError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _respond)
 
-    async def plain(request: Request, error: Exception) -> Response:
-        return problem_of(error).response(get_route_path(request.scope))
 
-    async def http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        kind, title, fix = _PLAIN.get(
-            error.status_code,
-            (
-                "request",
-                "The request cannot be read.",
-                "Send valid JSON; see /openapi.json.",
-            ),
-        )
+async def _respond(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        problem = _invalid(error.errors())
+    elif isinstance(error, HTTPException) and not isinstance(error, Refused):
         headers = dict(error.headers or {})
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_allowed(request))
-        problem = Problem(error.status_code, kind, title, fix, headers=headers)
-        return problem.response(get_route_path(request.scope))
-
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return _invalid(error.errors()).response(get_route_path(request.scope))
-
-    app.add_exception_handler(Refused, plain)
-    app.add_exception_handler(WhichsenseError, plain)
-    app.add_exception_handler(HTTPException, http)
-    app.add_exception_handler(RequestValidationError, invalid)
+        told = _PLAIN.get(error.status_code, _UNREADABLE)
+        problem = Problem(error.status_code, *told, headers=headers)
+    else:
+        problem = problem_of(error)
+    return problem.response(get_route_path(request.scope))
 
 
 def _allowed(request: Request) -> list[str]:
@@ -253,12 +223,8 @@ def _allowed(request: Request) -> list[str]:
 def _invalid(errors: Sequence[Any]) -> Problem:
     """Which fields are wrong, without what was sent."""
     if any(error["type"] == "json_invalid" for error in errors):
-        return Problem(
-            400,
-            "json",
-            "The body is not valid JSON.",
-            "Send one JSON object in UTF-8; see /openapi.json.",
-        )
+        fix = "Send one JSON object in UTF-8; see /openapi.json."
+        return Problem(400, "json", "The body is not valid JSON.", fix)
     shown = []
     for error in errors[:20]:
         where = ".".join(str(part)[:40] for part in error["loc"])

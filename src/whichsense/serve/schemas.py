@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+import ast
+import inspect
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query
 from pydantic import (
@@ -14,13 +17,13 @@ from pydantic import (
     create_model,
 )
 
-from whichsense.conversation import Conversation
+from whichsense.conversation import Conversation, ServedConversation
 from whichsense.conversation.turns import LONGEST_REPLY
 from whichsense.errors import BadInput
 from whichsense.index.search import check_question
 from whichsense.serve.problems import MEDIA_TYPE
 from whichsense.serve.state import Feedback, TraceSummary
-from whichsense.types import Case, Hit, Method, Passage
+from whichsense.types import Case, Hit, Method, ServedCase, serialised_fields
 
 # What clients send.
 
@@ -55,10 +58,21 @@ def whole(value: object) -> object:
     return value
 
 
-class _Request(BaseModel):
+class Model(BaseModel):
+    """A shape whose fields are described by the text below them."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class _Request(Model):
     """A field that there is not, or a value of another type, is an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+def example(**fields: Any) -> ConfigDict:
+    """The settings of a request that OpenAPI shows with this example."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -72,27 +86,11 @@ Threshold = Annotated[
 
 
 class _Streamable(_Request):
-    stream: bool = Field(
-        False,
-        description="Answer with server-sent events, as the header Accept: text/event-stream does.",
-    )
-    seconds: float | None = Field(
-        None,
-        gt=0,
-        le=3600,
-        allow_inf_nan=False,
-        description="Give what is there after so many seconds. The service has a limit of its own.",
-    )
+    stream: bool = False
+    """Answer with server-sent events, as the header Accept: text/event-stream does."""
+    seconds: float | None = Field(default=None, gt=0, le=3600, allow_inf_nan=False)
+    """Give what is there after so many seconds. The service has a limit of its own."""
     threshold: Threshold = None
-
-
-System = Annotated[
-    str,
-    Field(
-        max_length=200,
-        description="Which system answers: one of those that /v1/info lists; empty: the first of them.",
-    ),
-]
 
 
 _INDEX = "Which index is asked: one of those that /v1/indexes lists; empty: the first of them."
@@ -101,227 +99,203 @@ IndexQuery = Annotated[str, Query(alias="index", max_length=100, description=_IN
 
 
 class BeginRequest(_Streamable):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"question": "Who played the Joker?"}]}
-    )
+    model_config = example(question="Who played the Joker?")
 
     question: Question
-    system: System = ""
+    system: str = Field("", max_length=200)
+    """Which system answers: one of those that /v1/info lists; empty: the first of them."""
     index: IndexName = ""
 
 
 class AskRequest(BeginRequest):
-    clarify: bool = Field(
-        False,
-        description="Also ask back which reading was meant, if there are several.",
-    )
-    explain: bool = Field(
-        False,
-        description="Also write one long answer with a citation on every sentence.",
-    )
+    clarify: bool = False
+    """Also ask back which reading was meant, if there are several."""
+    explain: bool = False
+    """Also write one long answer with a citation on every sentence."""
 
 
 class SayRequest(_Streamable):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"text": "the one of 2008"}]}
-    )
+    model_config = example(text="the one of 2008")
 
-    text: str = Field(
-        min_length=1, max_length=LONGEST_REPLY, description="A reply in words."
-    )
+    text: str = Field(min_length=1, max_length=LONGEST_REPLY)
+    """A reply in words."""
 
 
 class ChooseRequest(_Streamable):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"options": ["1"]}]})
+    model_config = example(options=["1"])
 
-    options: list[Annotated[str, Field(max_length=20)]] = Field(
-        max_length=50,
-        description="The ids of the chosen options; none: skip the question.",
-    )
+    options: list[Annotated[str, Field(max_length=20)]] = Field(max_length=50)
+    """The ids of the chosen options; none: skip the question."""
 
 
 class ExplainRequest(_Streamable):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"explain": True}]})
+    model_config = example(explain=True)
 
-    explain: Literal[True] = Field(description="The whole story of the question.")
+    explain: Literal[True]
+    """The whole story of the question."""
 
 
 ReplyRequest = SayRequest | ChooseRequest | ExplainRequest
 
 
 class SearchRequest(_Request):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"question": "Who played the Joker?", "k": 5}]}
-    )
+    model_config = example(question="Who played the Joker?", k=5)
 
     question: Question
-    k: Annotated[int, BeforeValidator(whole)] = Field(
-        10, ge=1, le=100, description="Passages to find."
-    )
-    method: Method | None = Field(
-        None, description="By words, by meaning or both; null: the best that there is."
-    )
+    k: Annotated[int, BeforeValidator(whole)] = Field(10, ge=1, le=100)
+    """Passages to find."""
+    method: Method | None = None
+    """By words, by meaning or both; null: the best that there is."""
     index: IndexName = ""
 
 
 class FeedbackRequest(_Request):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "verdict": "down",
-                    "about": "answer",
-                    "correction": "Heath Ledger played him in 2008.",
-                }
-            ]
-        }
+    model_config = example(
+        verdict="down", about="answer", correction="Heath Ledger played him in 2008."
     )
 
     verdict: Literal["up", "down"]
-    about: Literal["", "answer", "question", "source"] = Field(
-        "", description="What is wrong."
-    )
+    about: Literal["", "answer", "question", "source"] = ""
+    """What is wrong."""
     correction: str = Field("", max_length=4_000)
 
 
-# What clients get.
-
-_TENTATIVE = "Whether the only answer is not probable: give it as “Perhaps: …”."
+# What clients get: the records themselves, as their `to_json` writes them.
 
 
-def _written(record: type[Any]) -> type[BaseModel]:
-    """A record as its `to_json` writes it: its fields, and the number of their schema."""
-    hints = get_type_hints(record).items()
-    fields: dict[str, Any] = {
-        name: (hint, ...) for name, hint in hints if name != "scratch"
+def _written(record: type[Any], name: str, **more: Any) -> Any:
+    """The model of what a record's `to_json` writes: its fields with their texts, the records in it as they are
+    written, and more that it derives."""
+    fields: dict[str, Any] = {}
+    (tree,) = ast.parse(inspect.getsource(record)).body
+    told = {
+        ast.unparse(line.target): " ".join(ast.literal_eval(below.value).split())
+        for line, below in pairwise(getattr(tree, "body", ()))
+        if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr)
     }
-    fields["schema_"] = (int, Field(alias="schema"))
-    return create_model(f"{record.__name__}Record", __doc__=record.__doc__, **fields)
+    for field, hint in serialised_fields(record).items():
+        fields[field] = (_WRITTEN.get(hint, hint), Field(description=told.get(field)))
+    return create_model(name, __doc__=record.__doc__, **fields | more)
 
 
-if TYPE_CHECKING:
-    CaseModel: TypeAlias = BaseModel
-    ConversationOfTurns: TypeAlias = BaseModel
-else:
-    CaseModel = _written(Case)
-    ConversationOfTurns = _written(Conversation)
+_TENTATIVE = Field(
+    description="Whether the only answer is not probable: give it as “Perhaps: …”."
+)
+_SCHEMA = (int, Field(alias="schema"))
+_WRITTEN: dict[Any, Any] = {}
+for _record in (Case, Conversation):
+    # A conversation has a case: one is written after the other.
+    _WRITTEN[_record] = _written(_record, f"{_record.__name__}Record", schema_=_SCHEMA)
+AnswerModel = _written(ServedCase, "AnswerModel", tentative=(bool, _TENTATIVE))
+CaseState = create_model(
+    "CaseState",
+    __base__=AnswerModel,
+    state=Literal["running", "finished"],
+    case=_WRITTEN[Case] | None,
+)
+ConversationModel = _written(
+    ServedConversation, "ConversationModel", id=str, tentative=(bool, _TENTATIVE)
+)
 
 
-class AnswerModel(BaseModel):
-    id: str
-    system: str = Field(description="The system that answered.")
-    index: str = Field(description="The index that was asked.")
-    tentative: bool = Field(description=_TENTATIVE)
-    case: CaseModel
-
-
-class CaseState(BaseModel):
-    id: str
-    state: Literal["running", "finished"]
-    system: str
-    index: str
-    tentative: bool = Field(description=_TENTATIVE)
-    case: CaseModel | None
-
-
-class ConversationModel(BaseModel):
-    id: str
-    case_id: str = Field(description="Of the question that is talked about.")
-    system: str = Field(description="The system that answers.")
-    index: str = Field(description="The index that is asked.")
-    tentative: bool = Field(description=_TENTATIVE)
-    conversation: ConversationOfTurns
-
-
-class SearchAnswer(BaseModel):
+class SearchAnswer(Model):
     question: str
     index: str
     method: Method
     hits: list[Hit]
 
 
-class PassageAnswer(BaseModel):
-    passage: Passage
-    before: list[Passage] = Field(description="What comes before it in its document.")
-    after: list[Passage]
-
-
-class CaseList(BaseModel):
+class CaseList(Model):
     cases: list[TraceSummary]
 
 
-class FeedbackList(BaseModel):
+class FeedbackList(Model):
     feedback: list[Feedback]
 
 
-class SystemModel(BaseModel):
-    name: str = Field(description="What `system` in /v1/ask may say.")
+class SystemModel(Model):
+    name: str
+    """What `system` in /v1/ask may say."""
     about: str
 
 
-class IndexEntry(BaseModel):
-    name: str = Field(description="What `index` in a request may say.")
-    default: bool = Field(description="Whether it is asked where a request names none.")
-    corpus: str = Field(description="The name of its folder, or of an embedded corpus.")
+class _Indexed(Model):
+    corpus: str
+    """The name of the index's folder, or of an embedded corpus."""
     passages: int
     generation: int
-    created: str
     method: Method
-    writable: bool = Field(description="Whether this caller may add and delete.")
 
 
-class IndexList(BaseModel):
-    indexes: list[IndexEntry] = Field(description="The default comes first.")
+class IndexEntry(_Indexed):
+    name: str
+    """What `index` in a request may say."""
+    default: bool
+    """Whether it is asked where a request names none."""
+    created: str
+    writable: bool
+    """Whether this caller may add and delete."""
 
 
-class Info(BaseModel):
+class IndexList(Model):
+    indexes: list[IndexEntry]
+    """The default comes first."""
+
+
+class Info(_Indexed):
     """What is served. The corpus is that of the default index."""
 
     version: str
-    system: str = Field(description="What answers where no system is named.")
-    systems: list[SystemModel] = Field(description="All that can be asked.")
-    corpus: str = Field(
-        description="The name of the index's folder, or of an embedded corpus."
-    )
-    passages: int
-    generation: int
-    method: Method
+    system: str
+    """What answers where no system is named."""
+    systems: list[SystemModel]
+    """All that can be asked."""
     clarifies: bool
     explains: bool
     needs_key: bool
     traces: bool
 
 
-class CorpusModel(BaseModel):
+class CorpusModel(Model):
     passages: int
     generation: int
     created: str
-    sources: list[str] = Field(description="The names of the files it was made from.")
-    writable: bool = Field(description="Whether this caller may add and delete.")
-    fix: str = Field(description="What to do where it is not writable.")
-    most_bytes: int = Field(description="The largest file that may be added.")
+    sources: list[str]
+    """The names of the files it was made from."""
+    writable: bool
+    """Whether this caller may add and delete."""
+    fix: str
+    """What to do where it is not writable."""
+    most_bytes: int
+    """The largest file that may be added."""
 
 
-class SourceEntry(BaseModel):
-    source: str = Field(description="What deletes it.")
-    title: str = Field(description="Of its first passage.")
+class SourceEntry(Model):
+    source: str
+    """What deletes it."""
+    title: str
+    """Of its first passage."""
     documents: int
     passages: int
 
 
-class SourceList(BaseModel):
+class SourceList(Model):
     sources: list[SourceEntry]
-    complete: bool = Field(description="Whether these are all.")
+    complete: bool
+    """Whether these are all."""
 
 
-class UploadModel(BaseModel):
-    received: int = Field(description="Bytes that have arrived.")
+class UploadModel(Model):
+    received: int
+    """Bytes that have arrived."""
 
 
-class SourceModel(BaseModel):
+class SourceModel(Model):
     source: str
-    passages: int = Field(description="In the whole index, after the change.")
-    changed: int = Field(description="Passages that were added, or (negative) deleted.")
+    passages: int
+    """In the whole index, after the change."""
+    changed: int
+    """Passages that were added, or (negative) deleted."""
 
 
 # What FastAPI does not know of: problems and streams.
@@ -338,15 +312,10 @@ class ProblemModel(BaseModel):
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that a path may answer with, for the OpenAPI description."""
-    schema = {"$ref": "#/components/schemas/ProblemModel"}
-    described: dict[int | str, dict[str, Any]] = {}
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemModel"}}}
+    described = {"description": "A problem, with its fix.", "content": content}
     usual = (400, 401, 403, 404, 408, 413, 414, 415, 421, 429, 503)
-    for status in (*usual, *statuses):
-        described[status] = {
-            "description": "A problem, with its fix.",
-            "content": {MEDIA_TYPE: {"schema": schema}},
-        }
-    return described
+    return dict.fromkeys((*usual, *statuses), described)
 
 
 def describe(app: FastAPI) -> None:
@@ -362,17 +331,16 @@ def describe(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-STREAM = {
-    "text/event-stream": {
-        "itemSchema": {
-            "type": "object",
-            "properties": {
-                "event": {"enum": ["stage", "progress", "done", "problem"]},
-                "data": {"type": "string", "contentMediaType": "application/json"},
-                "id": {"type": "string"},
-            },
-        },
-        "example": 'event: stage\ndata: {"stage":"retrieve","counts":{"passages":40},"seconds":0.01}\nid: 1\n\n'
-        'event: done\ndata: {"id":"…","case":{}}\nid: 7\n\n',
-    }
-}
+def events(example: str, event: Any, **more: Any) -> dict[str, Any]:
+    """A stream of server-sent events, for the OpenAPI description."""
+    data = {"type": "string", "contentMediaType": "application/json"}
+    item = {"type": "object", "properties": {"event": event, "data": data, **more}}
+    return {"text/event-stream": {"itemSchema": item, "example": example}}
+
+
+STREAM = events(
+    'event: stage\ndata: {"stage":"retrieve","counts":{"passages":40},"seconds":0.01}\nid: 1\n\n'
+    'event: done\ndata: {"id":"…","case":{}}\nid: 7\n\n',
+    event={"enum": ["stage", "progress", "done", "problem"]},
+    id={"type": "string"},
+)

@@ -16,33 +16,45 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
+from starlette.responses import Response
 from uvicorn.config import STARTUP_FAILURE
 
-from whichsense.conversation import Conversation
-from whichsense.pipeline import Pipeline, StageHook
+from whichsense.conversation import Conversation, ServedConversation
+from whichsense.pipeline import Pipeline
 from whichsense.serve import events, state
 from whichsense.serve.answering import (
     Answers,
-    BuildPipeline,
-    BuildSystems,
+    Build,
     Engine,
     Engines,
-    Reply,
     Running,
     Served,
-    Wanted,
     answer,
-    begin,
     check_stages,
-    reply,
+    converse,
 )
-from whichsense.serve.events import Event, EventStream, Shared, dump
+from whichsense.serve.events import (
+    Event,
+    EventStream,
+    Origin,
+    Shared,
+    as_json,
+    dump,
+    encoded,
+)
 from whichsense.serve.problems import Problem, Refused, busy
+from whichsense.serve.schemas import (
+    AskRequest,
+    BeginRequest,
+    ExplainRequest,
+    ReplyRequest,
+)
 from whichsense.serve.settings import (
     NO_KEY,
     SCOPES,
@@ -51,21 +63,13 @@ from whichsense.serve.settings import (
     ServiceSettings,
     split_key,
 )
-from whichsense.serve.state import (
-    Changed,
-    Conversations,
-    KeptConversation,
-    Quotas,
-    Traces,
-    Uploads,
-    View,
-)
+from whichsense.serve.state import Changed, Conversations, Quotas, Traces, Uploads, View
 from whichsense.serve.telemetry import Telemetry
-from whichsense.types import ServedCase
+from whichsense.types import Case, ServedCase
 
 # Who asks: the API key of a request, its scopes, its rate.
 
-_BURST = 0.25  # of a minute's requests may come at once
+_BURST = 0.25  # of a minute's requests
 _REMEMBERED = 1000  # keys that need no second scrypt
 _log = logging.getLogger("whichsense.serve")
 
@@ -100,7 +104,18 @@ _UNKNOWN = Problem(
 )
 
 
+def lacks_scope(scope: str, options: str) -> Problem:
+    """403: the key must have been made with other options."""
+    fix = f"Use a key made with: whichsense keys add NAME {options}"
+    return Problem(403, "scope", f"This key lacks the scope '{scope}'.", fix)
+
+
 _TOO_MANY = "Too many keys that were sent from this address were wrong."
+
+
+def _paced(rate: int) -> tuple[int, int]:
+    """A rate, and how many of a minute's requests may come at once."""
+    return rate, max(1, int(rate * _BURST))
 
 
 class Access:
@@ -111,11 +126,9 @@ class Access:
     ) -> None:
         self._file = KeyFile(settings.state)
         self._telemetry = telemetry
-        self._default_rate = settings.rate
-        self._pace = settings.failures, max(1, int(settings.failures * _BURST))
+        self._settings = settings
         self._given = settings.api_key.encode()
-        self._given_scopes = settings.api_key_scopes
-        self._is_local = settings.is_local
+        self._pace = _paced(settings.failures)
         self._shared = shared
         self._pepper = secrets.token_bytes(32)
         self._known: dict[bytes, str] = {}  # keyed hash of a whole key → its id
@@ -123,29 +136,28 @@ class Access:
 
     def needs_key(self) -> bool:
         """Always at a public address, and wherever there is or was a key: revoking the last one opens nothing."""
-        return bool(self._given or not self._is_local or self._file.keys())
+        return bool(self._given or not self._settings.is_local or self._file.keys())
 
     async def _identify(self, authorization: str, address: str) -> Caller:
         """The caller behind an Authorization header from an address; Refused where there is none."""
         if not self.needs_key():
             return _NOBODY
         if not authorization:
-            self._telemetry.count_refused_key("none")
+            self._telemetry.refused_keys.labels("none").inc()
             raise Refused(_UNKNOWN)
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         is_token = scheme.lower() == "bearer" and token.isascii()
         given = token.encode() if is_token else b""
         if self._given and secrets.compare_digest(given, self._given):
-            return Caller("environment", self._given_scopes, self._default_rate)
-        key = self._known_key(given) or await self._verified(given, address)
-        rate = key.rate or self._default_rate
+            scopes = self._settings.api_key_scopes
+            return Caller("environment", scopes, self._settings.rate)
+        # What this process has verified before needs no second scrypt.
+        key = self._file.keys().get(self._known.get(self._mark(given), ""))
+        if key is None or not key.is_active:
+            key = await self._verified(given, address)
+        rate = key.rate or self._settings.rate
         return Caller(key.id, key.scopes, rate, key.indexes, key.quota)
-
-    def _known_key(self, token: bytes) -> ApiKey | None:
-        """The key that this process has verified before."""
-        key = self._file.keys().get(self._known.get(self._mark(token), ""))
-        return key if key is not None and key.is_active else None
 
     def _mark(self, token: bytes) -> bytes:
         return hmac.digest(self._pepper, token, hashlib.sha256)
@@ -164,7 +176,7 @@ class Access:
         if not fits or not key.is_active:
             await asyncio.to_thread(self._shared.admit, source, *self._pace)
             reason = "inactive" if fits else "secret" if key.id else "unknown"
-            self._telemetry.count_refused_key(reason)
+            self._telemetry.refused_keys.labels(reason).inc()
             _log.warning("a key was refused (%s), from %s", reason, address)
             raise Refused(_UNKNOWN)
         if len(self._known) >= _REMEMBERED:
@@ -172,47 +184,19 @@ class Access:
         self._known[self._mark(token)] = key.id
         return key
 
-    async def admit(self, caller: Caller) -> None:
-        """Count a request of a key, or refuse it with the time to wait."""
-        if caller.rate is None:
-            return
-        burst = max(1, int(caller.rate * _BURST))
-        wait = await asyncio.to_thread(
-            self._shared.admit, caller.id, caller.rate, burst
-        )
-        if wait > 0:
-            raise Refused(busy("rate", "This key has asked too often.", wait + 0.5))
-
     async def check(self, request: Request, scope: str) -> Caller:
         """The caller of a request, who must have a scope and keep within the rate."""
         address = request.client.host if request.client else ""
         caller = await self._identify(request.headers.get("authorization", ""), address)
         self._telemetry.record.key = caller.id
         if scope not in caller.scopes:
-            raise Refused(
-                Problem(
-                    403,
-                    "scope",
-                    f"This key lacks the scope '{scope}'.",
-                    f"Use a key made with: whichsense keys add NAME --scope {scope}",
-                )
-            )
-        await self.admit(caller)
+            raise Refused(lacks_scope(scope, f"--scope {scope}"))
+        if caller.rate is not None:
+            pace = _paced(caller.rate)
+            wait = await asyncio.to_thread(self._shared.admit, caller.id, *pace)
+            if wait > 0:
+                raise Refused(busy("rate", "This key has asked too often.", wait + 0.5))
         return caller
-
-
-# For the OpenAPI description; the check itself is ours, so that errors are problems.
-_bearer = HTTPBearer(auto_error=False, description="A key of `whichsense keys add`.")
-
-
-def requires(scope: str) -> Callable[..., object]:
-    """A dependency: the caller, who must have a scope."""
-
-    async def caller(request: Request, _: object = Depends(_bearer)) -> Caller:
-        access: Access = request.app.state.service.access
-        return await access.check(request, scope)
-
-    return caller
 
 
 # What the routes work with: one object for each worker.
@@ -280,6 +264,13 @@ class Service:
         finally:
             self._short_waiting -= 1
 
+    async def conversation(
+        self, identifier: str, caller: Caller
+    ) -> ServedConversation | None:
+        """A conversation by its id; None where the caller sees none."""
+        find = partial(self.conversations.find, identifier, caller.view)
+        return await self.briefly(find)
+
     def submit(
         self,
         make: Make,
@@ -292,67 +283,65 @@ class Service:
     ) -> Running:
         """Take work over a system's pipeline into the queue, with a threshold of its own if one is given. Options are
         those of `Answers.submit`."""
+        system = system or served.system
         pipeline = served.choose(system).with_threshold(threshold)
 
-        def work(running: Running, on_stage: StageHook) -> str:
+        def work(running: Running) -> str:
+            on_stage = partial(self.answers.on_stage, running)
             return make(replace(pipeline, on_stage=on_stage), running)
 
-        return self.answers.submit(work, caller.id, served.name, **options)
+        origin = Origin(caller.id, served.name, system)
+        return self.answers.submit(work, origin, **options)
 
-    def ask(self, wanted: Wanted, caller: Caller, **options: Any) -> Running:
+    def ask(self, body: AskRequest, caller: Caller, **options: Any) -> Running:
         """Begin to answer a question. Its result is the JSON of a `ServedCase`."""
-        served = self.served(caller, wanted.index)
-        system = wanted.system or served.system
-        pipeline = served.choose(system)
-        check_stages(pipeline, clarify=wanted.clarify, explain=wanted.explain)
-        self.telemetry.record.question = wanted.question
+        served = self.served(caller, body.index)
+        pipeline = served.choose(body.system)
+        check_stages(pipeline, clarify=body.clarify, explain=body.explain)
+        options |= self._bounds(body, body.system)
+        return self.submit(partial(self._answer, body), caller, served, **options)
 
-        def make(pipeline: Pipeline, running: Running) -> str:
-            case = answer(pipeline, wanted)
-            answered = ServedCase(running.id, case, system, served.name)
-            self._leave_trace(answered, running.owner)
-            return dump(answered.to_json())
-
-        return self.submit(make, caller, served, system=system, **options)
-
-    def begin(self, wanted: Wanted, caller: Caller, **options: Any) -> Running:
-        """Begin a conversation. Its result is the JSON of a `KeptConversation`."""
-        served = self.served(caller, wanted.index)
-        system = wanted.system or served.system
-        self.telemetry.record.question = wanted.question
-
-        def make(pipeline: Pipeline, running: Running) -> str:
-            conversation = begin(pipeline, wanted.question)
-            return self._keep(running, conversation, None, system)
-
-        return self.submit(make, caller, served, system=system, **options)
+    def begin(self, body: BeginRequest, caller: Caller, **options: Any) -> Running:
+        """Begin a conversation. Its result is the JSON of a `ServedConversation`."""
+        served = self.served(caller, body.index)
+        options |= self._bounds(body, body.system)
+        return self.submit(partial(self._turn, body, None), caller, served, **options)
 
     def reply(
-        self, kept: KeptConversation, said: Reply, caller: Caller, **options: Any
-    ) -> Running:
-        """Reply in a conversation. Its result is the JSON of a `KeptConversation`."""
-        served = self.served(caller, kept.index)
-        system = kept.system or served.system
-        pipeline = served.choose(system)
-        check_stages(pipeline, clarify=False, explain=said.explain)
-        self.telemetry.record.question = said.text
-
-        def make(pipeline: Pipeline, running: Running) -> str:
-            conversation = reply(pipeline, kept.conversation, said)
-            return self._keep(running, conversation, kept, system)
-
-        owner = replace(caller, id=kept.owner)
-        return self.submit(make, owner, served, system=system, **options)
-
-    def _keep(
         self,
+        kept: ServedConversation,
+        body: ReplyRequest,
+        caller: Caller,
+        **options: Any,
+    ) -> Running:
+        """Reply in a conversation. Its result is the JSON of a `ServedConversation`."""
+        served = self.served(caller, kept.index)
+        explains = isinstance(body, ExplainRequest)
+        check_stages(served.choose(kept.system), clarify=False, explain=explains)
+        owner = replace(caller, id=kept.owner)
+        options |= self._bounds(body, kept.system)
+        return self.submit(partial(self._turn, body, kept), owner, served, **options)
+
+    def _bounds(self, body: BeginRequest | ReplyRequest, system: str) -> dict[str, Any]:
+        """What a request says of its answer; the log has its question."""
+        said = getattr(body, "question", getattr(body, "text", ""))
+        self.telemetry.record.question = said
+        bounds = body.model_dump(include={"threshold", "seconds"})
+        return bounds | {"system": system}
+
+    def _answer(self, body: AskRequest, pipeline: Pipeline, running: Running) -> str:
+        return dump(self._leave_trace(running, answer(pipeline, body)).to_json())
+
+    def _turn(
+        self,
+        body: BeginRequest | ReplyRequest,
+        before: ServedConversation | None,
+        pipeline: Pipeline,
         running: Running,
-        conversation: Conversation,
-        before: KeptConversation | None,
-        system: str,
     ) -> str:
-        """Keep a conversation, and the case of a question that was asked in it. In a thread."""
-        kept = self.trace(running, conversation, before, system)
+        """Keep a conversation with one more turn, and the case of a question that was asked in it."""
+        so_far = before.conversation if before else None
+        kept = self.trace(running, converse(pipeline, so_far, body), before)
         try:
             self.conversations.save(kept, before)
         except Changed:
@@ -363,9 +352,8 @@ class Service:
         self,
         running: Running,
         conversation: Conversation,
-        before: KeptConversation | None,
-        system: str,
-    ) -> KeptConversation:
+        before: ServedConversation | None,
+    ) -> ServedConversation:
         """Leave a trace of the question that the last turn asked, if it asked one: the conversation with its case's id.
 
         In a thread.
@@ -376,33 +364,38 @@ class Service:
             case_id = running.id
             # Whoever opens the case by its link sees what was asked back.
             asked = conversation.last.clarification
-            shown = replace(case, clarification=asked)
-            served = ServedCase(case_id, shown, system, running.index)
-            self._leave_trace(served, running.owner)
-        return KeptConversation(
-            conversation, case_id, running.owner, system, running.index
+            self._leave_trace(running, replace(case, clarification=asked))
+        origin = running.origin
+        return ServedConversation(
+            conversation, case_id, origin.system, origin.index, origin.owner
         )
 
-    def _leave_trace(self, served: ServedCase, owner: str) -> None:
+    def _leave_trace(self, running: Running, case: Case) -> ServedCase:
         """In a thread, before the client has the answer: no answered question is without its trace."""
-        if not self.traces.add(served, owner):
-            self.telemetry.count_lost_trace()
+        origin = running.origin
+        served = ServedCase(running.id, case, origin.system, origin.index)
+        if not self.traces.add(served, origin.owner):
+            self.telemetry.lost.inc()
+        return served
 
-    async def stream(self, running: Running) -> EventStream:
-        """The events of an answer as a response; other workers learn of it first, so that it can be rejoined there."""
+    async def respond(
+        self, running: Running, request: Request, queue: Answers | None = None
+    ) -> Response:
+        """The JSON of an answer when it is there; or its events, of which other workers learn first, so that it can be
+        rejoined there."""
+        if not running.streamed:
+            return as_json(await self.result(running, request, queue))
         if self.settings.workers > 1:
-            await self.briefly(
-                lambda: self.shared.begin(running.id, running.owner, running.index)
-            )
-        return self.event_stream(
-            running.follow(heartbeat=self.settings.heartbeat), running.id
-        )
+            await self.briefly(lambda: self.shared.begin(running.id, running.origin))
+        following = running.follow(heartbeat=self.settings.heartbeat)
+        return self.event_stream(following, running.id)
 
     def event_stream(
         self, events: AsyncIterator[Event | None], answer_id: str
     ) -> EventStream:
         """Events as a response that says where they are rejoined."""
-        return EventStream(events, f"{self.settings.root_path}/v1/cases/{answer_id}")
+        location = f"{self.settings.root_path}/v1/cases/{answer_id}"
+        return EventStream(encoded(events), {"Location": location})
 
     async def result(
         self, running: Running, request: Request, queue: Answers | None = None
@@ -439,13 +432,38 @@ class Service:
             self.conversations.delete_older(_UNTRACED)
 
     def close(self) -> None:
-        self.answers.close()
-        self.writing.close()
+        for queue in (self.answers, self.writing):
+            queue.close()
         self._short.shutdown(wait=True)
-        self.traces.close()
-        self.conversations.close()
-        self.quotas.close()
-        self.shared.close()
+        for store in (self.traces, self.conversations, self.quotas, self.shared):
+            store.close()
+
+
+# For the OpenAPI description; the check itself is ours, so that errors are problems.
+_bearer = HTTPBearer(auto_error=False, description="A key of `whichsense keys add`.")
+
+
+async def _serving(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Serving = Annotated[Service, Depends(_serving)]
+
+
+def _requires(scope: str) -> Any:
+    """A dependency: the caller, who must have a scope."""
+
+    async def caller(
+        request: Request, service: Serving, _: object = Depends(_bearer)
+    ) -> Caller:
+        return await service.access.check(request, scope)
+
+    return Depends(caller)
+
+
+Asks = Annotated[Caller, _requires("ask")]
+Writes = Annotated[Caller, _requires("write")]
 
 
 async def _disconnected(request: Request) -> None:
@@ -463,9 +481,7 @@ _READY = "ready"  # a file of the shared folder: some worker can answer
 
 @contextlib.asynccontextmanager
 async def running_service(
-    settings: ServiceSettings,
-    build: BuildPipeline | BuildSystems | None,
-    telemetry: Telemetry,
+    settings: ServiceSettings, build: Build, telemetry: Telemetry
 ) -> AsyncIterator[Service]:
     """A service that loads its models in a thread, and is closed at the end of the block."""
     sys.setswitchinterval(_SWITCH)

@@ -272,10 +272,11 @@ class KeyFile:
 
     def revoke(self, name: str) -> list[ApiKey]:
         """Revoke the key with this id, or all keys of this name."""
-        chosen = []
-        for key in self.active().values():
-            if name in (key.id, key.name):
-                chosen.append(replace(key, revoked=time.time()))
+        chosen = [
+            replace(key, revoked=time.time())
+            for key in self.active().values()
+            if name in (key.id, key.name)
+        ]
         if not chosen:
             raise BadInput(
                 f"No active key has the id or the name '{name}'. See: whichsense keys list"

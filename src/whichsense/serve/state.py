@@ -14,11 +14,12 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from whichsense.conversation import Conversation
+from whichsense.conversation import Conversation, ServedConversation
 from whichsense.files import lock, sha256
 from whichsense.jobs.limits import check_limits
 from whichsense.types import Case, ServedCase
@@ -48,6 +49,11 @@ class Database:
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
+    def insert(self, into: str, row: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Insert one row; its id."""
+        marks = ", ".join("?" * len(row))
+        return self.rows(f"INSERT {into} VALUES ({marks}) RETURNING rowid", row)
+
     def add_columns(self, table: str, columns: Mapping[str, str]) -> None:
         """Add columns that an older file lacks: name → type and default. Another process may do it in this moment."""
         present = {row[1] for row in self.rows(f"PRAGMA table_info({table})")}
@@ -59,6 +65,14 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _packed(record: Case | Conversation) -> bytes:
+    return zlib.compress(json.dumps(record.to_json()).encode(), 1)
+
+
+def _unpacked(body: bytes) -> Any:
+    return json.loads(zlib.decompress(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,9 @@ _LATER = {
     "spent": "TEXT DEFAULT '{}'",
     "place": "TEXT DEFAULT ''",  # the name of the index
 }
+_COLUMNS = (
+    "id, at, owner, question, seconds, readings, stopped, body, system, spent, place"
+)
 Kind = Literal["", "judged", "wrong", "unanswered", "stopped"]
 """Which cases to list: all, those that someone judged, found wrong, without an answer, stopped."""
 _WHERE: dict[str, str] = {
@@ -178,18 +195,13 @@ class Traces:
             case.seconds,
             len(case.readings),
             case.stopped,
-            zlib.compress(json.dumps(case.to_json()).encode(), 1),
+            _packed(case),
             served.system,
             json.dumps(spent),
             served.index,
         )
         try:
-            self._database.rows(
-                "INSERT OR REPLACE INTO traces"
-                " (id, at, owner, question, seconds, readings, stopped, body, system, spent, place)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+            self._database.insert(f"OR REPLACE INTO traces ({_COLUMNS})", row)
             self._close_gap()
         except (sqlite3.Error, OSError) as error:
             self._count_lost(str(error))
@@ -210,8 +222,7 @@ class Traces:
             gap, self._gap = self._gap, None
         if gap is None:
             return
-        row = (gap.since, gap.until, gap.lost, gap.reason)
-        self._database.rows("INSERT INTO gaps VALUES (?, ?, ?, ?)", row)
+        self._database.insert("INTO gaps", astuple(gap))
         _log.warning("traces are written again; %d were lost", gap.lost)
 
     def find(self, case_id: str, view: View = EVERYTHING) -> ServedCase | None:
@@ -221,20 +232,14 @@ class Traces:
         )
         for body, owner, system, index in rows:
             if view.shows(owner, index):
-                case = Case.from_json(json.loads(zlib.decompress(body)))
+                case = Case.from_json(_unpacked(body))
                 return ServedCase(case_id, case, system, index)
         return None
 
     def add_feedback(self, case_id: str, owner: str, feedback: Feedback) -> None:
-        row = (
-            case_id,
-            time.time(),
-            owner,
-            feedback.verdict,
-            feedback.about,
-            feedback.correction,
-        )
-        self._database.rows("INSERT INTO feedback VALUES (?, ?, ?, ?, ?, ?)", row)
+        verdict, about, correction, _ = astuple(feedback)
+        row = (case_id, time.time(), owner, verdict, about, correction)
+        self._database.insert("INTO feedback", row)
 
     def feedback(self, case_id: str) -> list[Feedback]:
         rows = self._database.rows(
@@ -282,22 +287,12 @@ class Traces:
         for case_id, at in self._database.rows("SELECT id, at FROM traces ORDER BY at"):
             served = self.find(case_id)
             if served is not None:
-                said = []
-                for one in self.feedback(case_id):
-                    said.append(
-                        {
-                            "verdict": one.verdict,
-                            "about": one.about,
-                            "correction": one.correction,
-                            "at": one.at,
-                        }
-                    )
                 yield {
                     "id": case_id,
                     "at": at,
                     "index": served.index,
                     "case": served.case.to_json(),
-                    "feedback": said,
+                    "feedback": [asdict(one) for one in self.feedback(case_id)],
                 }
 
     def delete(self, case_id: str) -> bool:
@@ -335,36 +330,6 @@ _CONVERSATIONS_LATER = {"system": "TEXT DEFAULT ''", "place": "TEXT DEFAULT ''"}
 _IN_MEMORY = 200  # conversations that are remembered while they cannot be written
 
 
-@dataclass(frozen=True, slots=True)
-class KeptConversation:
-    """A conversation, and the id of the case that it is about."""
-
-    conversation: Conversation
-    case_id: str
-    owner: str = ""
-    system: str = ""
-    """The system that answers in it; empty: the first that is served."""
-    index: str = ""
-    """The index that is asked in it; empty: the first that is served."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.conversation.id,
-            "case_id": self.case_id,
-            "system": self.system,
-            "index": self.index,
-            "tentative": self.conversation.last.is_tentative,
-            "conversation": self.conversation.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any], owner: str) -> KeptConversation:
-        """Read what `to_json` wrote."""
-        conversation = Conversation.from_json(value["conversation"])
-        case_id, system = str(value["case_id"]), str(value["system"])
-        return cls(conversation, case_id, owner, system, str(value["index"]))
-
-
 class Changed(Exception):
     """Someone else replied in the same moment."""
 
@@ -375,20 +340,20 @@ class Conversations:
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _CONVERSATIONS_SCHEMA)
         self._database.add_columns("conversations", _CONVERSATIONS_LATER)
-        self._unwritten: OrderedDict[str, KeptConversation] = OrderedDict()
+        self._unwritten: OrderedDict[str, ServedConversation] = OrderedDict()
 
-    def save(self, kept: KeptConversation, before: KeptConversation | None) -> None:
+    def save(self, kept: ServedConversation, before: ServedConversation | None) -> None:
         """Keep a conversation in the place of `before`; `Changed` where that is not what is there any more."""
         conversation = kept.conversation
-        body = zlib.compress(json.dumps(conversation.to_json()).encode(), 1)
+        body = _packed(conversation)
         row = (conversation.id, time.time(), kept.owner, kept.case_id, body)
         # Every turn changes the last one, whose checksum stands for the whole.
         mark = _mark(conversation)
         try:
             if before is None or conversation.id in self._unwritten:
-                written = self._database.rows(
-                    "INSERT OR REPLACE INTO conversations (id, at, owner, case_id, body, mark, system, place)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                columns = "id, at, owner, case_id, body, mark, system, place"
+                written = self._database.insert(
+                    f"OR REPLACE INTO conversations ({columns})",
                     (*row, mark, kept.system, kept.index),
                 )
             else:
@@ -409,16 +374,16 @@ class Conversations:
 
     def find(
         self, conversation_id: str, view: View = EVERYTHING
-    ) -> KeptConversation | None:
+    ) -> ServedConversation | None:
         """A conversation by its id; None where the view does not show it."""
         kept = self._unwritten.get(conversation_id)
         if kept is None:
             for body, *about in self._database.rows(
-                "SELECT body, case_id, owner, system, place FROM conversations WHERE id = ?",
+                "SELECT body, case_id, system, place, owner FROM conversations WHERE id = ?",
                 (conversation_id,),
             ):
-                value = json.loads(zlib.decompress(body))
-                kept = KeptConversation(Conversation.from_json(value), *about)
+                value = Conversation.from_json(_unpacked(body))
+                kept = ServedConversation(value, *about)
         if kept is None or not view.shows(kept.owner, kept.index):
             return None
         return kept
@@ -479,8 +444,12 @@ class Uploads:
         before = time.time() - _KEPT
         for path in (*self._folder.glob("*"), *self._folder.glob("parts/*")):
             with contextlib.suppress(OSError):
-                if path.name != "parts" and path.stat().st_mtime < before:
-                    _remove(path)
+                if path.name == "parts" or path.stat().st_mtime >= before:
+                    continue
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -500,20 +469,16 @@ class Uploads:
         Its time says what it holds: an index that was stopped while it read the file resumes with the same bytes, and
         with no others.
         """
-        place = self._folder / os.urandom(16).hex()
-        place.mkdir(parents=True, mode=0o700)
-        path = place / name
-        try:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as place:
+            path = Path(place) / name
             try:
                 os.link(body, path)
             except OSError:  # a file system without links
                 shutil.copyfile(body, path)
-            digest = int(sha256(path)[:16], 16)
-            seconds = digest % 2**31
+            seconds = int(sha256(path)[:16], 16) % 2**31
             os.utime(path, ns=(0, seconds * 10**9))
             yield path
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 class Quotas:
@@ -542,10 +507,3 @@ class Quotas:
     def close(self) -> None:
         if self._database is not None:
             self._database.close()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

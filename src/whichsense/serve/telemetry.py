@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from logging.handlers import WatchedFileHandler
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,11 +26,9 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
+from whichsense.serve.events import Shared, is_process
 from whichsense.serve.settings import ServiceSettings
-from whichsense.types import Case
-
-if TYPE_CHECKING:
-    from whichsense.serve.events import Shared
+from whichsense.types import Case, Cost
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # times that nobody reads
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -44,48 +42,43 @@ class Telemetry:
     def __init__(self) -> None:
         self._record: ContextVar[Record] = ContextVar("whichsense_record")
         self._registry = CollectorRegistry()
+        kept: Any = {"registry": self._registry}
+        timed = kept | {"buckets": _BUCKETS}
         self._requests = Counter(
             "whichsense_requests_total",
             "HTTP requests.",
             ("method", "path", "status"),
-            registry=self._registry,
+            **kept,
         )
         self._request_seconds = Histogram(
             "whichsense_request_seconds",
             "Seconds until a response ended.",
             ("path",),
-            buckets=_BUCKETS,
-            registry=self._registry,
+            **timed,
         )
         self._stage_seconds = Histogram(
-            "whichsense_stage_seconds",
-            "Seconds of each stage.",
-            ("stage",),
-            buckets=_BUCKETS,
-            registry=self._registry,
+            "whichsense_stage_seconds", "Seconds of each stage.", ("stage",), **timed
         )
-        self._answers = Counter(
+        self.answers = Counter(
             "whichsense_answers_total",
             "Answers by how they ended: done, refused, deadline, cancelled, failed.",
             ("outcome",),
-            registry=self._registry,
+            **kept,
         )
-        self._lost = Counter(
-            "whichsense_traces_lost_total",
-            "Cases that could not be written.",
-            registry=self._registry,
+        self.lost = Counter(
+            "whichsense_traces_lost_total", "Cases that could not be written.", **kept
         )
-        self._active = Gauge(
+        self.active = Gauge(
             "whichsense_answers_active",
             "Answers that wait or are worked on.",
-            registry=self._registry,
             multiprocess_mode="livesum",
+            **kept,
         )
-        self._refused_keys = Counter(
+        self.refused_keys = Counter(
             "whichsense_keys_refused_total",
             "Requests without a valid key: none, unknown, secret, inactive.",
             ("reason",),
-            registry=self._registry,
+            **kept,
         )
         self._tracer = _tracer()
 
@@ -107,22 +100,9 @@ class Telemetry:
         self._requests.labels(method, path, str(status)).inc()
         self._request_seconds.labels(path).observe(seconds)
 
-    def count_answer(self, outcome: str) -> None:
-        self._answers.labels(outcome).inc()
-
-    def count_refused_key(self, reason: str) -> None:
-        self._refused_keys.labels(reason).inc()
-
-    def count_lost_trace(self) -> None:
-        self._lost.inc()
-
-    def set_active(self, count: int) -> None:
-        self._active.set(count)
-
     def observe_stage(self, stage: str, case: Case) -> None:
         """A stage that has just ended."""
-        cost = case.spent.get(stage)
-        seconds = cost.seconds if cost else 0.0
+        seconds = case.spent.get(stage, Cost()).seconds
         self._stage_seconds.labels(stage).observe(seconds)
         if self._tracer is not None:
             ended = time.time_ns()
@@ -171,11 +151,9 @@ def _forget_dead(folder: str) -> None:
     """Leave out the gauges of workers that were killed."""
     for name in os.listdir(folder):
         process = name.removesuffix(".db").rpartition("_")[2]
-        if name.startswith("gauge_live") and process.isdigit():
-            try:
-                os.kill(int(process), 0)
-            except ProcessLookupError:
-                mark_process_dead(int(process), folder)  # type: ignore[no-untyped-call]
+        is_live = name.startswith("gauge_live") and process.isdigit()
+        if is_live and not is_process(int(process)):
+            mark_process_dead(int(process), folder)  # type: ignore[no-untyped-call]
 
 
 # The log: a line for each request, and what the service has to say, as JSON where that is wanted.

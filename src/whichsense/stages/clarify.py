@@ -144,9 +144,7 @@ def matched(
         return offered(lead, parsed.category, parsed.options, ())
     table = []  # options × readings
     for i, row in enumerate(rows):
-        shares = []
-        for column in columns:
-            shares.append(len(row & column) / max(1, len(row)))
+        shares = [len(row & column) / max(1, len(row)) for column in columns]
         if i < len(shares):
             # A small share for the order: models list options as they were given the answers.
             shares[i] += 0.01

@@ -44,10 +44,7 @@ class SeqDisambiguator(GeneratorStage):
         from whichsense.models.seq2seq.formats import composed, rewriter_parts
 
         options = self.generator.options
-        others = []
-        for other in case.answers:
-            if other is not answer:
-                others.append(other.answer)
+        others = [other.answer for other in case.answers if other is not answer]
         parts = rewriter_parts(
             case.question,
             answer.answer,
@@ -105,10 +102,15 @@ def distinct(
         if place not in chosen and _plain(text) not in taken:
             taken.add(_plain(text))
             chosen[place] = text
-    for place, texts in enumerate(choices):
-        best = next((text for text, _ in texts if text), question)
-        chosen.setdefault(place, best)
-    return [chosen[place] for place in range(len(choices))]
+    return [
+        chosen.get(place) or _first(texts) or question
+        for place, texts in enumerate(choices)
+    ]
+
+
+def _first(texts: Sequence[tuple[str, float]]) -> str:
+    """Return the first text that is not empty."""
+    return next((text for text, _ in texts if text), "")
 
 
 def _plain(text: str) -> str:
@@ -140,9 +142,7 @@ class FirstRewriter(GeneratorStage):
         from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
-        inputs = []
-        for question in questions:
-            inputs.append(composed(codec, form, [question], ()))
+        inputs = [composed(codec, form, [question], ()) for question in questions]
         beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
         rewrites = []
         for question, beam in zip(questions, beams, strict=True):

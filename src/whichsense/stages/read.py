@@ -51,17 +51,15 @@ class SeqReader(GeneratorStage):
         from whichsense.models.seq2seq.formats import composed
 
         codec, form = self.generator.codec, self.generator.form
-        inputs = []
-        for case in cases:
-            inputs.append(composed(codec, form, [case.question], case.hits))
+        inputs = [composed(codec, form, [case.question], case.hits) for case in cases]
         # The tokens that each output must begin with.
         prefixes = None if known is None else list(map(codec.ids, known))
         search = Search(self.beams, form.output_tokens)
         beams = self.generator.generate(inputs, search, prefixes)
-        read = []
-        for case, beam in zip(cases, beams, strict=True):
-            read.append(replace(case, answers=self._candidates(beam, case.hits)))
-        return read
+        return [
+            replace(case, answers=self._candidates(beam, case.hits))
+            for case, beam in zip(cases, beams, strict=True)
+        ]
 
     def _candidates(
         self, beam: Sequence[Output], hits: Sequence[Hit]
@@ -114,10 +112,7 @@ class ExtractiveReader:
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         """One by one: a question's passages fill a batch."""
-        read = []
-        for case in cases:
-            read.append(replace(case, answers=self._answers(case)))
-        return read
+        return [replace(case, answers=self._answers(case)) for case in cases]
 
     def _answers(self, case: Case) -> tuple[Candidate, ...]:
         from whichsense.models.bert.encoders import (
@@ -173,7 +168,7 @@ class CompactReader:
     """Spans of the compact model. Strings that mean the same are one answer; a learned scorer says how probable it is.
 
     Those are given that together have the highest expected F1, or all that reach the policy's threshold. Under a
-    careful policy the verifier judges them once more; all that are not improbable are given, or none where the
+    careful policy the tagger reads for them, too; all that are not improbable are given, or none where the
     evidence hardly holds an answer.
     """
 

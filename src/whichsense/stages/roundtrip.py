@@ -57,18 +57,19 @@ class RoundTrip:
         self, current: list[Case], rewrites: Sequence[tuple[int, str]]
     ) -> None:
         """Read the rewrites, and rewrite the cases that got a new answer, in place."""
-        questions = []
-        for place, rewrite in rewrites:
-            questions.append(current[place].with_question(rewrite))
+        questions = [
+            current[place].with_question(rewrite) for place, rewrite in rewrites
+        ]
         before = {place: current[place].answers for place, _ in rewrites}
         for (place, _), read in zip(rewrites, self.reader.read(questions), strict=True):
             case = current[place]
             merged = tuple(_merge(case.answers, read.answers, self.most))
             current[place] = replace(case, answers=merged)
-        grown = []
-        for place, answers in before.items():
-            if len(current[place].answers) > len(answers):
-                grown.append(place)
+        grown = [
+            place
+            for place, answers in before.items()
+            if len(current[place].answers) > len(answers)
+        ]
         # All answers go in, as a rewrite must set its answer apart from every other.
         cases = [current[place] for place in grown]
         rewritten = self.disambiguator.disambiguate(cases)
@@ -91,10 +92,11 @@ def _add_readings(case: Case, rewritten: Case, before: Sequence[Candidate]) -> C
         stay = old or stay
     readings = (*stay, *new)
     given = {normalize(reading.answer) for reading in readings}
-    possible = []
-    for reading in rewritten.possible:
-        if normalize(reading.answer) not in given:
-            possible.append(reading)
+    possible = [
+        reading
+        for reading in rewritten.possible
+        if normalize(reading.answer) not in given
+    ]
     return replace(rewritten, readings=readings, possible=tuple(possible))
 
 

@@ -39,9 +39,10 @@ class SeqSummarizer(GeneratorStage):
         summarized = []
         for case, text in zip(cases, texts, strict=True):
             passages = [hit.passage for hit in case.hits]
-            citations = []
-            for sentence in sentences(text):
-                citations.append(Citation(sentence, supporting(sentence, passages)))
+            citations = [
+                Citation(sentence, supporting(sentence, passages))
+                for sentence in sentences(text)
+            ]
             answer = LongAnswer(case.question, tuple(citations))
             summarized.append(replace(case, long_answer=answer))
         return summarized
@@ -66,9 +67,10 @@ class SeqSummarizer(GeneratorStage):
         mode = self.generator.options.get("mode", "open")
         if mode == "closed":
             return formats.closed_book(case.question)
-        sources = []
-        for hit in case.hits[: self.generator.form.passages]:
-            sources.append(formats.SourceText(hit.passage.text, hit.passage.title))
+        sources = [
+            formats.SourceText(hit.passage.text, hit.passage.title)
+            for hit in case.hits[: self.generator.form.passages]
+        ]
         if mode == "open":
             return formats.open_book(case.question, sources)
         contexts = []
@@ -142,13 +144,14 @@ class LLMSummarizer:
 
         judge = self.support or SupportJudge(self.compact.model)
         cited = citation.passages or supporting(citation.sentence, passages)
-        pairs = []
-        for passage in cited:
-            pairs.append((citation.sentence, f"{passage.title}\n{passage.text}"))
-        supporters = []
-        for passage, chance in zip(cited, judge.supports(pairs), strict=True):
-            if chance >= _SUPPORTED_OVER:
-                supporters.append(passage)
+        pairs = [
+            (citation.sentence, f"{passage.title}\n{passage.text}") for passage in cited
+        ]
+        supporters = [
+            passage
+            for passage, chance in zip(cited, judge.supports(pairs), strict=True)
+            if chance >= _SUPPORTED_OVER
+        ]
         if not supporters:
             return None
         return Citation(citation.sentence, tuple(supporters))
@@ -165,10 +168,7 @@ class CompactSummarizer:
         from whichsense.models.compact.story import Length, write_story
 
         length = Length(self.least, self.most)
-        summarized = []
-        for case in cases:
-            summarized.append(replace(case, long_answer=write_story(case, length)))
-        return summarized
+        return [replace(case, long_answer=write_story(case, length)) for case in cases]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +256,5 @@ def supporting(
         shared = content_words & set(words(f"{passage.title} {passage.text}"))
         shares.append(len(shared) / len(content_words))
     ranked = sorted(range(len(passages)), key=lambda place: -shares[place])
-    supporters = []
-    for place in ranked[:most]:
-        if shares[place] >= least:
-            supporters.append(passages[place])
+    supporters = [passages[place] for place in ranked[:most] if shares[place] >= least]
     return tuple(supporters)

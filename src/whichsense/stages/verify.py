@@ -63,9 +63,9 @@ class LMVerifier(GeneratorStage):
             hits = cases[place].hits
             inputs.append(composed(codec, form, [rewrite], hits))
             # One target for each reading of the group: its answer's tokens.
-            own = []
-            for reading in group:
-                own.append(codec.target([reading.answer], form.output_tokens))
+            own = [
+                codec.target([reading.answer], form.output_tokens) for reading in group
+            ]
             targets.append(own)
         rows = self.generator.score(inputs, targets)
         scored: list[list[Reading]] = [[] for _ in cases]
@@ -104,10 +104,11 @@ class EMVerifier:
         read = iter(self.reader.read(questions))
         verified = []
         for case in cases:
-            held = []
-            for reading in case.readings:
-                if _gives_first(next(read), reading.answer):
-                    held.append(reading)
+            held = [
+                reading
+                for reading in case.readings
+                if _gives_first(next(read), reading.answer)
+            ]
             readings = tuple(held) or case.readings[:1]
             verified.append(replace(case, readings=readings))
         return verified

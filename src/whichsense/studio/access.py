@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 from pydantic import BaseModel, ConfigDict
+from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
+from whichsense.serve import problems
 from whichsense.serve.problems import Problem, Refused
-from whichsense.studio.history import Draft, NotHeld, Stale
+from whichsense.studio.adjudication import OwnAnnotation
+from whichsense.studio.history import NotHeld, Stale
 from whichsense.studio.members import Member, Session
 from whichsense.studio.workbench import NotComplete, Studio
 
@@ -36,9 +38,23 @@ NOT_HELD = Problem(
     "You do not hold this item, or no longer.",
     "Take it again; what you wrote is kept. If somebody else has it by now, take the next one.",
 )
+_OWN = Problem(
+    403,
+    "own",
+    "You annotated this item yourself.",
+    "Leave the decision to another adjudicator. An owner invites one under “People”.",
+)
+_NO_DATABASE = Problem(
+    503,
+    "database",
+    "The project's database does not answer.",
+    "Try again in a few seconds; the service goes on by itself once the database is back. If it lasts, tell an owner.",
+    headers={"Retry-After": "5"},
+)
 
 
-def studio_of(request: Request) -> Studio:
+async def studio_of(request: Request) -> Studio:
+    """The studio that is served. Not a plain function: that would wait for a thread of its own."""
     studio: Studio = request.app.state.studio
     return studio
 
@@ -51,14 +67,14 @@ def cookie_name(studio: Studio) -> str:
 
 def session_of(request: Request) -> Session:
     """The session of a browser, or of a key; Refused where there is none."""
-    members = studio_of(request).members
+    studio: Studio = request.app.state.studio
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        member = members.of_key(key.strip())
+        member = studio.members.of_key(key.strip())
         if member is None:
             raise Refused(NOBODY)
         return Session(member, "")
-    session = members.session(request.cookies.get(cookie_name(studio_of(request)), ""))
+    session = studio.members.session(request.cookies.get(cookie_name(studio), ""))
     if session is None:
         raise Refused(NOBODY)
     sent = request.headers.get("x-csrf-token", "")
@@ -70,8 +86,9 @@ def session_of(request: Request) -> Session:
 def requires(role: str) -> Callable[..., Member]:
     """A dependency: the member who asks, with the rights of a role."""
 
-    def member(session: Annotated[Session, Depends(session_of)]) -> Member:
-        if not session.member.may(role):
+    def member(request: Request) -> Member:
+        found = session_of(request).member
+        if not found.may(role):
             raise Refused(
                 Problem(
                     403,
@@ -80,7 +97,7 @@ def requires(role: str) -> Callable[..., Member]:
                     f"Ask an owner of the project for an invitation as {role}.",
                 )
             )
-        return session.member
+        return found
 
     return member
 
@@ -90,6 +107,10 @@ Adjudicator = Annotated[Member, Depends(requires("adjudicator"))]
 Owner = Annotated[Member, Depends(requires("owner"))]
 Desk = Annotated[Studio, Depends(studio_of)]
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+Json = dict[str, Any]
+"""An object, as it is sent and answered."""
 
 
 class Body(BaseModel):
@@ -105,42 +126,44 @@ class _Detailed(Problem):
 
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         return {**Problem.body(self), **self.details}
 
 
-def _stale(draft: Draft, yours: Any) -> Problem:
-    return _Detailed(
-        409,
-        "stale",
-        "This was changed in another window.",
-        "Compare the two texts, and save again with the version that is here.",
-        details={"yours": yours, "theirs": dataclasses.asdict(draft)},
-    )
+_STALE = _Detailed(
+    409,
+    "stale",
+    "This was changed in another window.",
+    "Compare the two texts, and save again with the version that is here.",
+)
+_INCOMPLETE = _Detailed(
+    422, "incomplete", "Something is missing or wrong in the form.", "See 'findings'."
+)
 
 
-def _incomplete(error: NotComplete) -> Problem:
-    findings = [dataclasses.asdict(one) for one in error.findings]
-    return _Detailed(
-        422,
-        "incomplete",
-        "Something is missing or wrong in the form.",
-        "See 'findings'.",
-        details={"findings": findings},
-    )
+PROBLEMS: dict[type[Exception], Callable[[Any], Problem]] = {
+    NotHeld: lambda _: NOT_HELD,
+    OwnAnnotation: lambda _: _OWN,
+    Stale: lambda error: replace(
+        _STALE,
+        details={"yours": error.yours, "theirs": dataclasses.asdict(error.draft)},
+    ),
+    NotComplete: lambda error: replace(
+        _INCOMPLETE, details={"findings": list(map(dataclasses.asdict, error.findings))}
+    ),
+    OperationalError: lambda _: _NO_DATABASE,
+    InterfaceError: lambda _: _NO_DATABASE,
+    TimeoutError: lambda _: _NO_DATABASE,
+}
+"""What an exception is answered with."""
 
 
-@contextlib.contextmanager
-def told(yours: Any = None) -> Any:
-    """Turn what went wrong into problems."""
-    try:
-        yield
-    except Stale as stale:
-        raise Refused(_stale(stale.draft, yours)) from None
-    except NotHeld:
-        raise Refused(NOT_HELD) from None
-    except NotComplete as error:
-        raise Refused(_incomplete(error)) from None
+def problem_of(error: Exception) -> Problem:
+    """The problem that an exception is."""
+    for kind, make in PROBLEMS.items():
+        if isinstance(error, kind):
+            return make(error)
+    return problems.problem_of(error)
 
 
 def invitation_link(base: str, token: str) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from whichsense.errors import BadInput
 from whichsense.studio.agreement import Annotated
+from whichsense.studio.checks import Value
 from whichsense.studio.database import items, slots
 from whichsense.studio.effort import seconds_by_item
 from whichsense.studio.history import Draft, Event, Stale, read_events, record
@@ -22,7 +23,12 @@ from whichsense.studio.workbench import (
     all_submitted,
     read_item,
     read_items,
+    submitted_values,
 )
+
+
+class OwnAnnotation(Exception):
+    """Nobody decides about what they wrote themselves."""
 
 
 def annotated(studio: Studio, connection: Connection) -> list[Annotated]:
@@ -37,11 +43,16 @@ def annotated(studio: Studio, connection: Connection) -> list[Annotated]:
 
 
 def unswapped(
-    studio: Studio, item: Item, values: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+    studio: Studio, item: Item, values: Mapping[str, Value]
+) -> dict[str, Value]:
     """Annotations about the item's two answers in their own order."""
     turn = studio.kind.unswapped
     return {who: turn(item.body, who, value) for who, value in values.items()}
+
+
+def _values(studio: Studio, connection: Connection, item: Item) -> dict[str, Value]:
+    """What was submitted for an item, about its answers in their own order."""
+    return unswapped(studio, item, submitted_values(connection, item.number))
 
 
 def finals(connection: Connection) -> dict[int, Event]:
@@ -49,8 +60,8 @@ def finals(connection: Connection) -> dict[int, Event]:
     return {one.item: one for one in read_events(connection, kinds=("adjudicate",))}
 
 
-def queue(studio: Studio) -> list[dict[str, Any]]:
-    """The items that can be decided, the most different first."""
+def queue(studio: Studio, member: Member) -> list[dict[str, Any]]:
+    """The items that can be decided, the most different first; what the member annotated is for others to decide."""
     with studio.database.reading() as connection:
         rows = annotated(studio, connection)
         decided = finals(connection)
@@ -69,21 +80,22 @@ def queue(studio: Studio) -> list[dict[str, Any]]:
                     "difference": differences[row.number],
                     "annotations": len(row.values),
                     "final": row.number in decided,
+                    "own": member.id in row.values,
                 }
             )
+    open_first = ("final", "own")
     return sorted(
-        listed, key=lambda one: (one["final"], -one["difference"], one["item"])
+        listed,
+        key=lambda one: (*map(one.get, open_first), -one["difference"], one["item"]),
     )
 
 
-def open_case(studio: Studio, number: int) -> dict[str, Any]:
+def open_case(studio: Studio, member: Member, number: int) -> dict[str, Any]:
     """Everything about an item: it is blind until all its annotations are submitted."""
     with studio.database.reading() as connection:
         item = read_item(connection, number)
         _refuse_unfinished(connection, item)
-        values = unswapped(
-            studio, item, all_submitted(connection, number).get(number, {})
-        )
+        values = _values(studio, connection, item)
         history = read_events(connection, number)
     seconds = seconds_by_item(history, studio.settings.pause)
     names = studio.members.names()
@@ -110,6 +122,7 @@ def open_case(studio: Studio, number: int) -> dict[str, Any]:
         "difference": item.difference,
         "final": decisions[-1].payload["value"] if decisions else None,
         "version": len(decisions),
+        "own": member.id in values,
     }
 
 
@@ -119,21 +132,20 @@ def decide(
     number: int,
     version: int,
     *,
-    value: Mapping[str, Any] | None = None,
+    value: Value | None = None,
     accept: str = "",
 ) -> dict[str, Any]:
     """Write the final annotation of an item, or accept an annotator's as it is.
 
-    Raises `Stale` where somebody decided in between, `NotComplete` where the form has errors.
+    Raises `OwnAnnotation` where the member annotated the item, `Stale` where somebody decided in between, `NotComplete`
+    where the form has errors.
     """
     with studio.database.writing() as connection:
-        locked = sa.select(items.c.item).where(items.c.item == number)
-        connection.execute(locked.with_for_update())
-        item = read_item(connection, number)
+        item = read_item(connection, number, is_locked=True)
         _refuse_unfinished(connection, item)
-        values = unswapped(
-            studio, item, all_submitted(connection, number).get(number, {})
-        )
+        values = _values(studio, connection, item)
+        if member.id in values:
+            raise OwnAnnotation
         if accept and accept not in values:
             raise BadInput(
                 "Nobody of this name has submitted an annotation of this item."
@@ -146,14 +158,11 @@ def decide(
             raise NotComplete(errors)
         decisions = read_events(connection, number, kinds=("adjudicate",))
         if len(decisions) != version:
-            raise Stale(
-                Draft(
-                    len(decisions), decisions[-1].payload["value"] if decisions else {}
-                )
-            )
+            latest = decisions[-1].payload["value"] if decisions else {}
+            raise Stale(Draft(len(decisions), latest), value)
         payload = {"value": final, "accept": accept}
         record(connection, "adjudicate", payload, annotator=member.id, item=number)
-    return open_case(studio, number)
+    return open_case(studio, member, number)
 
 
 def _refuse_unfinished(connection: Connection, item: Item) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from whichsense.lab.metrics.ambignq import f1_answers
 from whichsense.lab.metrics.asqa import rouge_l
 from whichsense.studio.checks import Value, answers_of
-from whichsense.studio.kinds import Kind
+from whichsense.studio.kinds import MARKS, Kind
 from whichsense.studio.reliability import (
     UNDEFINED,
     Statistic,
@@ -47,7 +47,7 @@ def _label(kind: Kind, value: Value) -> Any:
     if kind.measure == "marks":
         marks: list[Hashable] = []
         for own in value.get("marks", ()):
-            marks += [own.get(name) for name in ("answer", "true", "apart", "fluent")]
+            marks += [own.get(name) for name in MARKS]
         return marks
     return value.get(kind.label)
 
@@ -136,7 +136,6 @@ _LABELS = {
     "preference": ("choice",),
     "compare": ("overall", "comprehensive", "fluent", "ambiguity"),
 }
-_MARKS = ("answer", "true", "apart", "fluent")
 _SETS = {"answers": "answers", "options": "options"}
 _SIMILARITY = {
     "answers": ("F1ans", "the mean F1 over answers, each annotator once as the gold"),
@@ -232,10 +231,10 @@ def _labelled(kind: Kind, items: Sequence[Annotated]) -> dict[str, list[Unit]]:
             ]
             for label in labels
         }
-    units: dict[str, list[Unit]] = {mark: [] for mark in _MARKS}
+    units: dict[str, list[Unit]] = {mark: [] for mark in MARKS}
     for item in items:
         for number in range(len(item.body["readings"])):
-            for mark in _MARKS:
+            for mark in MARKS:
                 units[mark].append(
                     {
                         who: one["marks"][number].get(mark)

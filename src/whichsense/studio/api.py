@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
 from pydantic import Field
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,13 +26,15 @@ from whichsense.studio import leading, pages
 from whichsense.studio.access import (
     NOBODY,
     NOT_HELD,
+    PROBLEMS,
     Annotator,
     Body,
     Desk,
+    Json,
     Number,
     cookie_name,
+    problem_of,
     session_of,
-    told,
 )
 from whichsense.studio.members import Session
 from whichsense.studio.workbench import Studio
@@ -56,7 +58,7 @@ class VersionBody(Body):
 
 
 class SaveBody(VersionBody):
-    set: dict[str, Any]
+    set: Json
 
 
 class UndoBody(VersionBody):
@@ -64,7 +66,7 @@ class UndoBody(VersionBody):
 
 
 class CheckBody(Body):
-    value: dict[str, Any]
+    value: Json
 
 
 class RenewBody(Body):
@@ -112,9 +114,7 @@ def begin_session(body: Invitation, request: Request, studio: Desk) -> Response:
 
 
 @router.get("/session")
-def session(
-    studio: Desk, own: Annotated[Session, Depends(session_of)]
-) -> dict[str, Any]:
+def session(studio: Desk, own: Annotated[Session, Depends(session_of)]) -> Json:
     """Who I am, and the token for changes."""
     return _about_session(studio, own)
 
@@ -128,12 +128,12 @@ def end_session(request: Request, studio: Desk, member: Annotator) -> Response:
     return response
 
 
-def _about_session(studio: Studio, own: Session) -> dict[str, Any]:
+def _about_session(studio: Studio, own: Session) -> Json:
     return {"member": dataclasses.asdict(own.member), "csrf": own.token}
 
 
 @router.get("/project")
-def project(studio: Desk, member: Annotator) -> dict[str, Any]:
+def project(studio: Desk, member: Annotator) -> Json:
     """What is asked, and how the form looks."""
     kind = studio.kind
     return {
@@ -150,7 +150,7 @@ def project(studio: Desk, member: Annotator) -> dict[str, Any]:
 
 
 @router.get("/work")
-def work(studio: Desk, member: Annotator) -> dict[str, Any]:
+def work(studio: Desk, member: Annotator) -> Json:
     """What I have done, newest first."""
     return {"items": studio.own_work(member)}
 
@@ -159,7 +159,7 @@ def work(studio: Desk, member: Annotator) -> dict[str, Any]:
 
 
 @router.post("/take")
-def take(body: TakeBody, studio: Desk, member: Annotator) -> dict[str, Any]:
+def take(body: TakeBody, studio: Desk, member: Annotator) -> Json:
     """Take the next item, or a given one."""
     if member.paused:
         raise Refused(
@@ -177,94 +177,69 @@ def take(body: TakeBody, studio: Desk, member: Annotator) -> dict[str, Any]:
 
 
 @router.get("/items/{number}")
-def view(number: Number, studio: Desk, member: Annotator) -> dict[str, Any]:
+def view(number: Number, studio: Desk, member: Annotator) -> Json:
     """An item as I see it: with my draft, and nothing of others."""
     return studio.view(member, number)
 
 
 @router.post("/items/{number}/save")
-def save(
-    number: Number, body: SaveBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def save(number: Number, body: SaveBody, studio: Desk, member: Annotator) -> Json:
     """Keep changed fields of my draft."""
-    with told(body.set):
-        return studio.save(member, number, body.version, body.set)
+    return studio.save(member, number, body.version, body.set)
 
 
 @router.post("/items/{number}/undo")
-def undo(
-    number: Number, body: UndoBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def undo(number: Number, body: UndoBody, studio: Desk, member: Annotator) -> Json:
     """Go back to what was there before, or to a given version."""
-    with told():
-        return studio.undo(member, number, body.version, body.to)
+    return studio.undo(member, number, body.version, body.to)
 
 
 @router.post("/items/{number}/submit")
-def submit(
-    number: Number, body: VersionBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def submit(number: Number, body: VersionBody, studio: Desk, member: Annotator) -> Json:
     """Submit my draft."""
-    with told():
-        return studio.submit(member, number, body.version)
+    return studio.submit(member, number, body.version)
 
 
 @router.post("/items/{number}/reopen")
-def reopen(
-    number: Number, body: VersionBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def reopen(number: Number, body: VersionBody, studio: Desk, member: Annotator) -> Json:
     """Take back what I submitted, until it is adjudicated."""
-    with told():
-        return studio.reopen(member, number, body.version)
+    return studio.reopen(member, number, body.version)
 
 
 @router.post("/items/{number}/check")
-def check(
-    number: Number, body: CheckBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def check(number: Number, body: CheckBody, studio: Desk, member: Annotator) -> Json:
     """What is wrong with a value that is being typed. Nothing is kept."""
     return studio.check(number, body.value, member)
 
 
 @router.post("/items/{number}/renew")
-def renew(
-    number: Number, body: RenewBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def renew(number: Number, body: RenewBody, studio: Desk, member: Annotator) -> Json:
     """Hold an item for longer."""
-    with told():
-        return {"until": studio.renew(member, number, body.active).until}
+    return {"until": studio.renew(member, number, body.active).until}
 
 
 @router.post("/items/{number}/leave", status_code=204)
 def leave(number: Number, body: LeaveBody, studio: Desk, member: Annotator) -> None:
     """Put an item back."""
-    with told():
-        studio.leave(member, number, body.skip)
+    studio.leave(member, number, body.skip)
 
 
 @router.post("/items/{number}/search")
-def search(
-    number: Number, body: SearchBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def search(number: Number, body: SearchBody, studio: Desk, member: Annotator) -> Json:
     """Search beside the form."""
-    with told():
-        return {"hits": studio.search(member, number, body.query, body.k)}
+    return {"hits": studio.search(member, number, body.query, body.k)}
 
 
 @router.post("/items/{number}/view")
-def read_page(
-    number: Number, body: ViewBody, studio: Desk, member: Annotator
-) -> dict[str, Any]:
+def read_page(number: Number, body: ViewBody, studio: Desk, member: Annotator) -> Json:
     """Read the page that a passage is from."""
-    with told():
-        return studio.read_page(member, number, body.passage)
+    return studio.read_page(member, number, body.passage)
 
 
 @router.post("/items/{number}/note", status_code=204)
 def note(number: Number, body: NoteBody, studio: Desk, member: Annotator) -> None:
     """Tell the owner something about an item."""
-    with told():
-        studio.note(member, number, body.text)
+    studio.note(member, number, body.text)
 
 
 # The application.
@@ -277,22 +252,13 @@ def create_app(
 ) -> FastAPI:
     """The application over a studio, which the caller closes. `pages` are served beside the routes."""
     settings = settings or service_settings(studio)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-
     app = FastAPI(
-        title="whichsense studio",
-        version=__version__,
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
+        title="whichsense studio", version=__version__, docs_url=None, redoc_url=None
     )
     app.state.studio = studio
     problems.install(app)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(WhichsenseError, _refused)
+    for told in (Refused, WhichsenseError, *PROBLEMS):
+        app.add_exception_handler(told, _refused)
     app.include_router(router)
     app.include_router(leading.router)
     if pages is not None:
@@ -327,7 +293,10 @@ async def _refused(request: Request, error: Exception) -> Response:
             422, "not-usable", str(error), "Correct it, and send it again."
         )
     else:
-        problem = problems.problem_of(error)
+        problem = problem_of(error)
+    if isinstance(error, SQLAlchemyError):
+        cause = getattr(error, "orig", error)  # without people's texts
+        _log.error("the database does not answer: %s", cause)
     return problem.response(request.url.path)
 
 

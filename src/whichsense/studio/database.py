@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from whichsense.studio.items import NewItem
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _WAIT = 30.0  # seconds for another process's write
+_CONNECT = 5  # seconds for PostgreSQL to accept a connection
 _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 VERSIONED = ("save", "undo", "submit", "reopen")
 """Events that change a draft: each has the draft's next version."""
@@ -144,7 +146,11 @@ def _make_engine(url: str) -> sa.Engine:
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         return sa.create_engine(
-            parsed, pool_size=16, max_overflow=16, pool_pre_ping=True
+            parsed,
+            connect_args={"connect_timeout": _CONNECT},
+            pool_size=16,
+            max_overflow=16,
+            pool_pre_ping=True,
         )
     except (ArgumentError, NoSuchModuleError):
         raise BadConfig(
@@ -185,27 +191,17 @@ def encode(value: Any) -> str:
 def add_items(connection: Connection, new: Sequence[NewItem], overlap: int) -> None:
     """Add items after those that are there, with a slot for each annotator of an item that is work."""
     last = connection.scalar(sa.select(sa.func.max(items.c.item))) or 0
-    rows: list[Mapping[str, Any]] = []
-    free: list[Mapping[str, Any]] = []
+    rows = []
+    places: list[tuple[int, int, None]] = []
     for number, item in enumerate(new, last + 1):
         gold = None if item.gold is None else encode(item.gold)
-        rows.append(
-            {
-                "item": number,
-                "part": item.part,
-                "body": encode(item.body),
-                "gold": gold,
-                "uncertainty": item.uncertainty,
-                "difference": item.difference,
-            }
-        )
+        own = {"item": number, "body": encode(item.body), "gold": gold}
+        rows.append({**asdict(item), **own})
         if item.part == "work":
-            for slot in range(1, overlap + 1):
-                free.append(free_slot(number, slot))
+            places += [(number, slot, None) for slot in range(1, overlap + 1)]
     if rows:
         connection.execute(items.insert(), rows)
-    if free:
-        connection.execute(slots.insert(), free)
+    add_slots(connection, places)
 
 
 def free_slot(item: int, slot: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from whichsense.studio.agreement import similarity
+from whichsense.studio.checks import Value
 from whichsense.studio.history import Event
 from whichsense.studio.kinds import Kind
 
@@ -67,9 +68,9 @@ class Work:
     """A submitted annotation, and the final one of its item where it was adjudicated."""
 
     annotator: str
-    body: Mapping[str, Any]
-    value: Mapping[str, Any]
-    final: Mapping[str, Any] | None
+    body: Value
+    value: Value
+    final: Value | None
 
 
 def _empty(who: str, names: Mapping[str, str]) -> dict[str, Any]:

@@ -15,16 +15,16 @@ from sqlalchemy import Connection
 from whichsense.errors import BadInput
 from whichsense.files import as_json, write_atomically
 from whichsense.studio.adjudication import finals, unswapped
+from whichsense.studio.checks import Value
 from whichsense.studio.database import slots
 from whichsense.studio.history import Event, read_events
 from whichsense.studio.items import PARTS
-from whichsense.studio.kinds import Kind
+from whichsense.studio.kinds import MARKS, Kind
 from whichsense.studio.releases import RELEASES, Outcome
 from whichsense.studio.statement import write_statement
 from whichsense.studio.workbench import Item, Studio, all_submitted, read_items
 
 FORMATS = (*RELEASES, "readings", "jsonl")
-_MARKS = ("answer", "true", "apart", "fluent")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of files in an archive, which is the same each time
 
 
@@ -112,9 +112,7 @@ def outcomes(studio: Studio, connection: Connection) -> list[Outcome]:
     return found
 
 
-def accepted(
-    kind: Kind, item: Item, values: Mapping[str, Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def accepted(kind: Kind, item: Item, values: Mapping[str, Value]) -> list[Value]:
     """The annotations that count: those of generators that a validator accepts, or the validator's own."""
     if item.part == "agreed":
         return list(item.body["annotations"])
@@ -156,12 +154,12 @@ def _forms(studio: Studio, connection: Connection) -> dict[str, bytes]:
     return files
 
 
-def _marked(item: Item, value: Mapping[str, Any]) -> dict[str, Any]:
+def _marked(item: Item, value: Value) -> dict[str, Any]:
     marks = value.get("marks") or []
     readings = []
     for number, reading in enumerate(item.body["readings"]):
         own = marks[number] if number < len(marks) else {}
-        readings.append({**reading, "marks": {name: own.get(name) for name in _MARKS}})
+        readings.append({**reading, "marks": {name: own.get(name) for name in MARKS}})
     return {
         "id": item.body["id"],
         "question": item.body["question"],
@@ -179,21 +177,13 @@ def _everything(studio: Studio, connection: Connection) -> Iterable[dict[str, An
             "database": "",
         }
     }
-    places = sa.select(slots.c.item, sa.func.count()).group_by(slots.c.item)
-    counts = {item: count for item, count in connection.execute(places)}
+    by_item = sa.select(slots.c.item, sa.func.count()).group_by(slots.c.item)
+    counts = {item: count for item, count in connection.execute(by_item)}
     for item in read_items(connection, *PARTS):
-        row = {
-            "item": item.number,
-            "part": item.part,
-            "body": item.body,
-            "gold": item.gold,
-        }
-        uncertain = {"uncertainty": item.uncertainty, "difference": item.difference}
-        yield {
-            **row,
-            **uncertain,
-            "slots": counts.get(item.number, 0) if item.part == "work" else 0,
-        }
+        row = asdict(item)
+        number = row.pop("number")
+        places = counts.get(number, 0) if item.part == "work" else 0
+        yield {"item": number, **row, "slots": places}
     for event in read_events(connection):
         fields = asdict(event)
         del fields["id"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from whichsense.studio.database import VERSIONED, Database, encode, events, slots
+from whichsense.studio.checks import Value
+from whichsense.studio.database import VERSIONED, encode, events, slots
 
 UNVERSIONED = (
     "take",  # the item was opened
@@ -40,7 +40,7 @@ class Event:
     version: int
     """Of the draft, after the event."""
     kind: str
-    payload: Mapping[str, Any]
+    payload: Value
     at: float
     """Seconds since 1970."""
 
@@ -50,7 +50,7 @@ class Draft:
     """What an annotator has written about an item."""
 
     version: int = 0
-    value: Mapping[str, Any] = field(default_factory=dict)
+    value: Value = field(default_factory=dict)
     is_submitted: bool = False
     before: int | None = None
     """The version to which undo leads; None: nothing can be undone."""
@@ -59,9 +59,10 @@ class Draft:
 class Stale(Exception):
     """Somebody saved in between: in another window, or on another machine."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, yours: Value | None) -> None:
         super().__init__("stale")
         self.draft = draft
+        self.yours = yours
 
 
 class NotHeld(Exception):
@@ -76,7 +77,7 @@ def fold(history: Iterable[Event]) -> Draft:
     >>> fold([*saved, at(3, "undo", to=1), at(4, "submit")])
     Draft(version=4, value={'text': 'a'}, is_submitted=True, before=0)
     """
-    values: dict[int, Mapping[str, Any]] = {0: {}}
+    values: dict[int, Value] = {0: {}}
     # What a version shows may be an earlier one's value; before that value came another.
     shows: dict[int, int] = {0: 0}
     earlier: dict[int, int] = {}
@@ -130,7 +131,7 @@ def read_draft(connection: Connection, item: int, annotator: str) -> Draft:
 def record(
     connection: Connection,
     kind: str,
-    payload: Mapping[str, Any],
+    payload: Value,
     *,
     annotator: str,
     item: int = 0,
@@ -150,49 +151,35 @@ def record(
 
 
 def change_draft(
-    database: Database,
+    connection: Connection,
     kind: str,
-    payload: Mapping[str, Any],
+    payload: Value,
     *,
     item: int,
     annotator: str,
     version: int,
 ) -> Draft:
     """Add an event that changes a draft of this version, in one statement that also looks who holds the item; with it,
-    what follows for the slot.
+    what follows for the slot. The caller has locked the item.
 
     Raises `Stale` where the draft has another version by now, `NotHeld` where the annotator holds no lease. A change
     that is sent again, because its answer was lost, is there once.
     """
-    try:
-        with database.writing() as connection:
-            added = _append(
-                connection,
-                kind,
-                payload,
-                item=item,
-                annotator=annotator,
-                version=version,
-            )
-            if added and kind in ("submit", "reopen"):
-                is_done = {"done": kind == "submit"}
-                connection.execute(
-                    slots.update().where(*_own(item, annotator)).values(is_done)
-                )
-    except IntegrityError:  # another connection was first
-        added = False
-    with database.reading() as connection:
-        history = read_events(connection, item, annotator, VERSIONED)
-        held = connection.scalar(sa.select(_holds(item, annotator, kind)))
+    own: dict[str, Any] = {"item": item, "annotator": annotator}
+    added = _append(connection, kind, payload, version=version, **own)
+    if added and kind in ("submit", "reopen"):
+        is_done = {"done": kind == "submit"}
+        connection.execute(slots.update().where(*_own(item, annotator)).values(is_done))
+    history = read_events(connection, item, annotator, VERSIONED)
     draft = fold(history)
     if added or _is_repeated(history, kind, payload, version):
         return draft
-    if not held:
+    if not connection.scalar(sa.select(_holds(item, annotator, kind))):
         raise NotHeld
-    raise Stale(draft)
+    raise Stale(draft, payload.get("set"))
 
 
-def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_events(connection: Connection, rows: Sequence[Value]) -> None:
     """Add events that happened elsewhere, in their order."""
     if rows:
         encoded = [{**row, "payload": encode(row["payload"])} for row in rows]
@@ -202,26 +189,22 @@ def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> 
 def _append(
     connection: Connection,
     kind: str,
-    payload: Mapping[str, Any],
+    payload: Value,
     *,
     item: int,
     annotator: str,
     version: int,
 ) -> bool:
-    columns: dict[str, sa.ColumnElement[Any]] = {
-        "item": sa.literal(item, sa.Integer),
-        "annotator": sa.literal(annotator, sa.Text),
-        "version": sa.literal(version + 1, sa.Integer),
-        "kind": sa.literal(kind, sa.Text),
-        "payload": sa.literal(encode(payload), sa.Text),
-        "at": sa.literal(time.time(), sa.Float),
-    }
-    is_latest = _latest_version(item, annotator) == sa.literal(version, sa.Integer)
-    row = sa.select(*list(columns.values())).where(
-        is_latest, _holds(item, annotator, kind)
-    )
-    statement = events.insert().from_select(list(columns), row).returning(events.c.id)
-    return connection.execute(statement).first() is not None
+    names = ["item", "annotator", "version", "kind", "payload", "at"]
+    own = item, annotator, version + 1, kind, encode(payload), time.time()
+    columns = [
+        sa.literal(one, events.c[name].type)
+        for name, one in zip(names, own, strict=True)
+    ]
+    is_latest = _latest_version(item, annotator) == version
+    row = sa.select(*columns).where(is_latest, _holds(item, annotator, kind))
+    statement = events.insert().from_select(names, row).returning(events.c.id)
+    return connection.scalar(statement) is not None
 
 
 def _own(item: int, annotator: str) -> tuple[sa.ColumnElement[bool], ...]:
@@ -249,9 +232,7 @@ def _latest_version(item: int, annotator: str) -> sa.ColumnElement[int]:
     return sa.func.coalesce(latest.scalar_subquery(), 0)
 
 
-def _is_repeated(
-    history: list[Event], kind: str, payload: Mapping[str, Any], version: int
-) -> bool:
+def _is_repeated(history: list[Event], kind: str, payload: Value, version: int) -> bool:
     """Whether the last change is this very one."""
     if not history:
         return False

@@ -17,6 +17,7 @@ from whichsense.errors import BadInput
 from whichsense.files import read_json, read_jsonl
 from whichsense.lab.datasets.rows import read_rows
 from whichsense.studio.agreement import Annotated, item_agreement
+from whichsense.studio.checks import Value
 from whichsense.studio.database import add_items, add_slots
 from whichsense.studio.exports import FORMATS
 from whichsense.studio.history import Event, fold, insert_events
@@ -104,11 +105,7 @@ def _import_outcomes(
 
 
 def _event(
-    at: float,
-    of: tuple[int, int],
-    kind: str,
-    payload: Mapping[str, Any],
-    version: int = 0,
+    at: float, of: tuple[int, int], kind: str, payload: Value, version: int = 0
 ) -> dict[str, Any]:
     item, who = of
     fields = {"item": item, "annotator": f"import-{who}", "version": version}
@@ -146,14 +143,14 @@ def _import_forms(folder: Path, paths: Sequence[Path], database: str) -> Project
     )
 
 
-def _bare(question: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _bare(question: Value) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in one.items() if name != "marks"}
         for one in question["readings"]
     ]
 
 
-def _unmarked(form: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _unmarked(form: Value) -> list[dict[str, Any]]:
     return [{**question, "readings": _bare(question)} for question in form["questions"]]
 
 
@@ -206,7 +203,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _places(
-    events: Sequence[Mapping[str, Any]], counts: Mapping[int, int]
+    events: Sequence[Value], counts: Mapping[int, int]
 ) -> list[tuple[int, int, str | None]]:
     """The places of each item: those whose annotation was submitted are taken, the others are free."""
     histories: dict[tuple[int, str], list[Event]] = {}

@@ -10,6 +10,7 @@ from typing import Any
 from whichsense.errors import BadInput
 from whichsense.files import plain_suffix, read_bytes, read_json
 from whichsense.lab.datasets.rows import IdMaker, Row, read_rows
+from whichsense.studio.checks import Value
 from whichsense.studio.kinds import Kind
 from whichsense.studio.releases import asqa_reading, from_annotation
 
@@ -26,9 +27,9 @@ _PASSED_ON = ("gold", "form", "suggestion", "queries", "release")
 class NewItem:
     """An item on its way into a project."""
 
-    body: Mapping[str, Any]
+    body: Value
     part: str = "work"
-    gold: Mapping[str, Any] | None = None
+    gold: Value | None = None
     """The right value, of what qualifies."""
     uncertainty: float = 0.0
     difference: float = 0.0
@@ -65,7 +66,7 @@ def items_of(rows: Iterable[Row], kind: Kind, part: str = "work") -> list[NewIte
     return items
 
 
-def _check_gold(row: Row, kind: Kind, body: Mapping[str, Any], gold: Any) -> None:
+def _check_gold(row: Row, kind: Kind, body: Value, gold: Any) -> None:
     if not isinstance(gold, Mapping):
         raise row.bad("no 'value', the right annotation of an item that qualifies")
     wrong = [one for one in kind.check(body, gold) if one.level == "error"]
@@ -90,7 +91,7 @@ def _rows(path: Path) -> Iterator[Row]:
     yield from read_rows(path, _FIX)
 
 
-def _form_rows(path: Path, form: Mapping[str, Any]) -> Iterator[Row]:
+def _form_rows(path: Path, form: Value) -> Iterator[Row]:
     """The questions of a form of `whichsense evaluate readings`; the first carries what the form says of itself."""
     about = {name: value for name, value in form.items() if name != "questions"}
     for number, question in enumerate(form["questions"]):
@@ -184,7 +185,7 @@ _NEEDED: dict[str, Callable[[Row], Any]] = {
 }
 
 
-def _suggestion(case: Mapping[str, Any]) -> dict[str, Any]:
+def _suggestion(case: Value) -> dict[str, Any]:
     """What a case of `whichsense ask --json` suggests to who looks for answers."""
     readings = case.get("readings") or []
     pairs = [
@@ -199,7 +200,7 @@ def _suggestion(case: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def suggest(item: NewItem, kind: Kind, suggested: Mapping[str, Any]) -> NewItem:
+def suggest(item: NewItem, kind: Kind, suggested: Value) -> NewItem:
     """An item with what a system suggests for it: a form's value, or a prediction as `whichsense predict` writes it.
 
     Answers or pairs for questions, a clarification question to revise, a long answer.

@@ -246,6 +246,12 @@ def _answer_fields(
 _SIDES = {"first": "A", "second": "B", "tie": "Equal"}
 _READING_FIELDS = ("readings",)
 
+MARKS = {
+    "answer": "Right in some plausible sense, and the evidence says so.",
+    "true": "Whoever asks this would rightly be given this answer.",
+    "apart": "It calls for no other answer of the list.",
+    "fluent": "A person could have written it.",
+}
 _ALL = (
     Kind(
         "generate",
@@ -503,8 +509,8 @@ which text is better, overall and in three respects.
                 "Marks",
                 each="readings",
                 fields=tuple(
-                    Field(name, "flag", name.capitalize())
-                    for name in ("answer", "true", "apart", "fluent")
+                    Field(name, "flag", name.capitalize(), asks)
+                    for name, asks in MARKS.items()
                 ),
             ),
             _REMARK,

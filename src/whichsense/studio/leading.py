@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
@@ -16,10 +16,10 @@ from whichsense.studio.access import (
     Adjudicator,
     Body,
     Desk,
+    Json,
     Number,
     Owner,
     invitation_link,
-    told,
 )
 from whichsense.studio.exports import FORMATS, export_archive
 from whichsense.studio.history import read_events
@@ -39,12 +39,12 @@ class ReasonBody(Body):
 
 class DecisionBody(Body):
     version: int = Field(ge=0, le=2**31 - 1)
-    value: dict[str, Any] | None = None
+    value: Json | None = None
     accept: str = Field("", max_length=100)
 
 
 @router.get("/status")
-def status(studio: Desk, member: Adjudicator) -> dict[str, Any]:
+def status(studio: Desk, member: Adjudicator) -> Json:
     """How far the project is, and who did what."""
     return studio.status()
 
@@ -55,7 +55,7 @@ def events(
     member: Owner,
     item: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
     annotator: Annotated[str | None, Query(max_length=100)] = None,
-) -> dict[str, Any]:
+) -> Json:
     """Everything that happened, of an item or of a member."""
     with studio.database.reading() as connection:
         history = read_events(connection, item, annotator)
@@ -63,15 +63,13 @@ def events(
 
 
 @router.get("/members")
-def members(studio: Desk, member: Owner) -> dict[str, Any]:
+def members(studio: Desk, member: Owner) -> Json:
     """Everyone who takes part."""
     return {"members": [dataclasses.asdict(one) for one in studio.members.all()]}
 
 
 @router.post("/members", status_code=201)
-def invite(
-    body: InviteBody, request: Request, studio: Desk, member: Owner
-) -> dict[str, Any]:
+def invite(body: InviteBody, request: Request, studio: Desk, member: Owner) -> Json:
     """Invite somebody; the link is shown once."""
     token = studio.members.invite(body.name, body.role)
     return {"link": invitation_link(str(request.base_url), token)}
@@ -107,38 +105,35 @@ def _existing(studio: Studio, member_id: str) -> None:
 
 
 @router.get("/adjudication")
-def adjudication_queue(studio: Desk, member: Adjudicator) -> dict[str, Any]:
+def adjudication_queue(studio: Desk, member: Adjudicator) -> Json:
     """What can be decided, the most different first."""
-    return {"items": adjudication.queue(studio)}
+    return {"items": adjudication.queue(studio, member)}
 
 
 @router.get("/adjudication/{number}")
-def adjudication_case(
-    number: Number, studio: Desk, member: Adjudicator
-) -> dict[str, Any]:
+def adjudication_case(number: Number, studio: Desk, member: Adjudicator) -> Json:
     """Every annotation of an item."""
-    return adjudication.open_case(studio, number)
+    return adjudication.open_case(studio, member, number)
 
 
 @router.post("/adjudication/{number}")
 def adjudicate(
     number: Number, body: DecisionBody, studio: Desk, member: Adjudicator
-) -> dict[str, Any]:
+) -> Json:
     """Write the final annotation, or accept one."""
-    with told(body.value):
-        return adjudication.decide(
-            studio, member, number, body.version, value=body.value, accept=body.accept
-        )
+    return adjudication.decide(
+        studio, member, number, body.version, value=body.value, accept=body.accept
+    )
 
 
 @router.get("/agreement")
-def agreement(studio: Desk, member: Adjudicator) -> dict[str, Any]:
+def agreement(studio: Desk, member: Adjudicator) -> Json:
     """How far annotators agree, and the table behind it."""
     return reports.agreement(studio)
 
 
 @router.get("/pay")
-def pay(studio: Desk, member: Owner) -> dict[str, Any]:
+def pay(studio: Desk, member: Owner) -> Json:
     """What everyone is owed."""
     return reports.pay(studio)
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from whichsense.studio.database import Database, events, free_slot, items, slots
+from whichsense.studio.database import events, free_slot, items, slots
 
-_TRIES = 5  # takes of the same annotator at the same time
 _PRIME = 2_147_483_647
 
 
@@ -27,7 +25,7 @@ class Lease:
 
 
 def take(
-    database: Database,
+    connection: Connection,
     annotator: str,
     seconds: float,
     *,
@@ -37,17 +35,13 @@ def take(
 ) -> Lease | None:
     """Take the next item of a part, or a given one; None where there is none left. An item that the annotator holds
     already comes first.
+
+    Raises `IntegrityError` where the annotator's other window takes a slot of the same item at the same time.
     """
-    for _ in range(_TRIES):
-        until = time.time() + seconds
-        statement = _take_statement(annotator, until, order=order, item=item, part=part)
-        try:
-            with database.writing() as connection:
-                taken = connection.execute(statement).first()
-                return None if taken is None else Lease(int(taken[0]), until)
-        except IntegrityError:
-            continue  # the annotator's other window took a slot of the same item
-    return None
+    until = time.time() + seconds
+    statement = _take_statement(annotator, until, order=order, item=item, part=part)
+    taken = connection.scalar(statement)
+    return None if taken is None else Lease(taken, until)
 
 
 def _take_statement(
@@ -126,7 +120,7 @@ def held(connection: Connection, annotator: str) -> int | None:
 
 
 def renew(
-    database: Database, annotator: str, item: int, seconds: float
+    connection: Connection, annotator: str, item: int, seconds: float
 ) -> Lease | None:
     """Hold an item for longer; None where another has it by now, or it is done."""
     until = time.time() + seconds
@@ -136,8 +130,7 @@ def renew(
         .values(until=until)
         .returning(slots.c.item)
     )
-    with database.writing() as connection:
-        renewed = connection.execute(statement).first()
+    renewed = connection.scalar(statement)
     return None if renewed is None else Lease(item, until)
 
 
@@ -149,7 +142,7 @@ def release(connection: Connection, annotator: str, item: int) -> bool:
         .values(annotator=None, until=0.0)
         .returning(slots.c.item)
     )
-    return connection.execute(statement).first() is not None
+    return connection.scalar(statement) is not None
 
 
 def _held(annotator: str, item: int) -> tuple[sa.ColumnElement[bool], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 import threading
 import time
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 
 from whichsense.errors import BadInput
 from whichsense.serve.settings import ApiKey, KeyFile, split_key
-from whichsense.studio.database import Database, sessions
+from whichsense.studio.database import Database, events, sessions
 from whichsense.studio.history import read_events, record
 
 ROLES = ("annotator", "adjudicator", "owner")
@@ -82,9 +83,10 @@ class Members:
         """Every member who was not revoked, in the order of invitation."""
         with self._database.reading() as connection:
             changes = read_events(connection, item=0, kinds=("pause", "resume"))
-        paused = {one.annotator: _reason(one.kind, one.payload) for one in changes}
+        latest = {one.annotator: one.payload for one in changes}
         return [
-            _member(key, paused.get(key.id, "")) for key in self._file.active().values()
+            _member(key, _reason(latest.get(key.id)))
+            for key in self._file.active().values()
         ]
 
     def names(self) -> dict[str, str]:
@@ -99,10 +101,8 @@ class Members:
         if key is None:
             return None
         with self._database.reading() as connection:
-            changes = read_events(connection, 0, member_id, ("pause", "resume"))
-        return _member(
-            key, _reason(changes[-1].kind, changes[-1].payload) if changes else ""
-        )
+            latest = connection.scalar(sa.select(_latest_pause(sa.literal(member_id))))
+        return _member(key, _reason(latest))
 
     def revoke(self, member_id: str, by: str) -> None:
         """End a membership. What the member has written is kept."""
@@ -164,13 +164,16 @@ class Members:
 
     def session(self, cookie: str) -> Session | None:
         """The session of a cookie; None where it has ended."""
-        query = sa.select(sessions.c.member, sessions.c.token).where(
+        pause = _latest_pause(sessions.c.member)
+        query = sa.select(sessions.c.member, sessions.c.token, pause).where(
             sessions.c.digest == _digest(cookie), sessions.c.until > time.time()
         )
         with self._database.reading() as connection:
             row = connection.execute(query).first()
-        member = self.find(row.member) if row else None
-        return Session(member, row.token) if row and member else None
+        key = self._file.active().get(row.member) if row else None
+        return (
+            Session(_member(key, _reason(row[2])), row.token) if row and key else None
+        )
 
     def end_session(self, cookie: str) -> None:
         with self._database.writing() as connection:
@@ -188,5 +191,17 @@ def _member(key: ApiKey, paused: str) -> Member:
     return Member(key.id, key.name, role, paused)
 
 
-def _reason(kind: str, payload: Mapping[str, Any]) -> str:
-    return str(payload.get("reason") or "paused") if kind == "pause" else ""
+def _latest_pause(member_id: sa.ColumnElement[str]) -> sa.ScalarSelect[str]:
+    """The payload of a member's latest pause, or of its end."""
+    query = sa.select(events.c.payload).where(
+        events.c.item == 0,
+        events.c.annotator == member_id,
+        events.c.kind.in_(("pause", "resume")),
+    )
+    return query.order_by(events.c.id.desc()).limit(1).scalar_subquery()
+
+
+def _reason(payload: Mapping[str, Any] | str | None) -> str:
+    """Why a member is paused, by the payload of what happened last; a pause alone has a reason."""
+    known = json.loads(payload) if isinstance(payload, str) else payload or {}
+    return str(known["reason"] or "paused") if "reason" in known else ""

@@ -14,8 +14,7 @@ from whichsense.studio.database import items, slots
 from whichsense.studio.history import read_events, record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from whichsense.studio.checks import Value
     from whichsense.studio.kinds import Kind
     from whichsense.studio.members import Member
     from whichsense.studio.project import Qualification
@@ -60,17 +59,13 @@ def _done(connection: Connection, member_id: str) -> set[int]:
     return set(connection.scalars(query))
 
 
-def score(
-    kind: Kind, part: str, body: Mapping[str, Any], gold: Any, value: Mapping[str, Any]
-) -> float:
+def score(kind: Kind, part: str, body: Value, gold: Any, value: Value) -> float:
     """How right an annotation is, from 0 to 1; an attention check is right or wrong."""
     found = similarity(kind, body, gold, value)
     return float(found > 1 - 1e-9) if part == "attention" else found
 
 
-def feedback(
-    kind: Kind, body: Mapping[str, Any], gold: Any, value: Mapping[str, Any]
-) -> dict[str, Any]:
+def feedback(kind: Kind, body: Value, gold: Any, value: Value) -> dict[str, Any]:
     """What an annotator is told about a training item."""
     right = score(kind, "training", body, gold, value)
     says = (
@@ -92,7 +87,7 @@ def grade(
     kind: Kind,
     rule: Qualification,
     work: tuple[Member, int],
-    value: Mapping[str, Any],
+    value: Value,
 ) -> None:
     """Keep how right an annotation is, and pause a member who has fallen below what is asked."""
     member, number = work

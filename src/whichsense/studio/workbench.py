@@ -5,26 +5,28 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from whichsense import sample
 from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.studio import leases, qualifying
 from whichsense.studio.agreement import similarity
-from whichsense.studio.checks import Finding, error, mark_edits
+from whichsense.studio.checks import Finding, Value, error, mark_edits
 from whichsense.studio.database import VERSIONED, items, slots
 from whichsense.studio.effort import seconds_by_item
 from whichsense.studio.history import (
     Draft,
     Event,
     NotHeld,
-    Stale,
     change_draft,
     fold,
     read_draft,
@@ -34,7 +36,9 @@ from whichsense.studio.history import (
 from whichsense.studio.leases import Lease
 from whichsense.studio.members import Member, Members
 from whichsense.studio.project import Project
+from whichsense.types import Passage
 
+_TRIES = 5  # takes of a member at the same time
 _SNIPPET = 300  # characters of a hit that the record of a search keeps
 
 
@@ -44,8 +48,8 @@ class Item:
 
     number: int
     part: str
-    body: Mapping[str, Any]
-    gold: Mapping[str, Any] | None
+    body: Value
+    gold: Value | None
     uncertainty: float
     difference: float
 
@@ -93,9 +97,21 @@ class Studio:
 
     def take(self, member: Member, number: int | None = None) -> dict[str, Any] | None:
         """Give a member the next item, or a given one; None where there is none."""
-        part, number = self._due(member, number)
+        for _ in range(_TRIES):
+            try:
+                with self.database.writing() as connection:
+                    taken = self._take(connection, member, number)
+            except IntegrityError:
+                continue  # the member's other window took a place of the same item
+            return None if taken is None else self.view(member, taken)
+        return None
+
+    def _take(
+        self, connection: Connection, member: Member, number: int | None
+    ) -> int | None:
+        part, number = self._due(connection, member, number)
         lease = leases.take(
-            self.database,
+            connection,
             member.id,
             self.settings.lease,
             order=self.settings.order,
@@ -104,39 +120,33 @@ class Studio:
         )
         if lease is None:
             return None
-        item = self.item(lease.item)
-        with self.database.writing() as connection:
-            record(connection, "take", {}, annotator=member.id, item=item.number)
-            if "suggestion" in item.body:
-                is_shown = self.settings.suggestions == "shown"
-                suggested = {"value": item.body["suggestion"], "shown": is_shown}
-                record(
-                    connection,
-                    "suggest",
-                    suggested,
-                    annotator=member.id,
-                    item=item.number,
-                )
-        return self.view(member, lease.item)
+        body = read_item(connection, lease.item).body
+        own: dict[str, Any] = {"annotator": member.id, "item": lease.item}
+        record(connection, "take", {}, **own)
+        if "suggestion" in body:
+            is_shown = self.settings.suggestions == "shown"
+            suggested = {"value": body["suggestion"], "shown": is_shown}
+            record(connection, "suggest", suggested, **own)
+        return lease.item
 
-    def _due(self, member: Member, number: int | None) -> tuple[str, int | None]:
+    def _due(
+        self, connection: Connection, member: Member, number: int | None
+    ) -> tuple[str, int | None]:
         """What a member is given next: what they hold, what qualifies them, or else work."""
-        rule = self.settings.qualification
-        with self.database.writing() as connection:
-            if number is None:
-                number = leases.held(connection, member.id)
-            due = qualifying.next_item(connection, rule, member)
-            if due is not None and number in (None, due):
-                number = due
-                leases.assign(connection, member.id, due, self.settings.lease)
-            part = "work" if number is None else read_item(connection, number).part
+        if number is None:
+            number = leases.held(connection, member.id)
+        due = qualifying.next_item(connection, self.settings.qualification, member)
+        if due is not None and number in (None, due):
+            number = due
+            leases.assign(connection, member.id, due, self.settings.lease)
+        part = "work" if number is None else read_item(connection, number).part
         is_barred = due is not None and number != due and part == "work"
         return ("training" if is_barred else part), number
 
     def view(self, member: Member, number: int) -> dict[str, Any]:
         """What a member sees of an item: the item, their draft, what they searched and read. Nothing of others."""
-        item = self.item(number)
         with self.database.reading() as connection:
+            item = read_item(connection, number)
             history = read_events(connection, number, member.id)
             lease = _own_lease(connection, number, member.id)
             decisions = read_events(connection, number, kinds=("adjudicate",))
@@ -158,7 +168,7 @@ class Studio:
         }
 
     def _about(self, item: Item, member: Member, draft: Draft) -> dict[str, Any]:
-        about = {"draft": asdict(draft), **self.check(item.number, draft.value, member)}
+        about = {"draft": asdict(draft), **self._check(item.body, draft.value, member)}
         if item.part == "training" and draft.is_submitted:
             about["feedback"] = qualifying.feedback(
                 self.kind,
@@ -168,83 +178,72 @@ class Studio:
             )
         return about
 
-    def check(
-        self, number: int, value: Mapping[str, Any], member: Member
-    ) -> dict[str, Any]:
-        """What is wrong with a value, and how its rewrites differ from the question. The member sees the two answers of
-        a comparison in an order of their own, and so does the check.
-        """
-        body = self.item(number).body
+    def check(self, number: int, value: Value, member: Member) -> dict[str, Any]:
+        """What is wrong with a value, and how its rewrites differ from the question."""
+        return self._check(self.item(number).body, value, member)
+
+    def _check(self, body: Value, value: Value, member: Member) -> dict[str, Any]:
+        findings = self._findings(body, value, member)
+        is_formed = not any(one.rule == "type" for one in findings)
+        edits = [
+            list(map(asdict, mark_edits(body["question"], pair.get("question") or "")))
+            for pair in (is_formed and value.get("pairs")) or ()
+        ]
+        return {"findings": list(map(asdict, findings)), "edits": edits}
+
+    def _findings(self, body: Value, value: Value, member: Member) -> list[Finding]:
+        # The member sees the two answers of a comparison in an order of their own, and so does the check.
         seen = {**body, **self.kind.shown(body, member.id)}
-        findings = self.kind.check(seen, value)
-        edits = []
-        if not any(one.rule == "type" for one in findings):
-            for pair in value.get("pairs") or ():
-                edits.append(
-                    [
-                        asdict(one)
-                        for one in mark_edits(
-                            body["question"], pair.get("question") or ""
-                        )
-                    ]
-                )
-        return {"findings": [asdict(one) for one in findings], "edits": edits}
+        return self.kind.check(seen, value)
 
     # Changes of a draft.
 
     def save(
-        self, member: Member, number: int, version: int, changed: Mapping[str, Any]
+        self, member: Member, number: int, version: int, changed: Value
     ) -> dict[str, Any]:
         """Keep fields of a draft. Raises `Stale`, `NotHeld`, and `NotComplete` for what no form would send."""
         wrong = self.kind.check_shape(changed)
         if wrong:
             raise NotComplete(wrong)
-        return self._change(member, number, version, "save", {"set": dict(changed)})
+        with self._changing(member, number, version) as (_, item, change):
+            draft = change("save", {"set": dict(changed)})
+        return self._about(item, member, draft)
 
     def undo(
         self, member: Member, number: int, version: int, to: int | None = None
     ) -> dict[str, Any]:
         """Go back to an earlier version, by default to what was there before the last change; redo is the same."""
-        if to is None:
-            with self.database.reading() as connection:
-                draft = read_draft(connection, number, member.id)
-            if draft.before is None:
+        with self._changing(member, number, version) as (connection, item, change):
+            if to is None:
+                to = read_draft(connection, number, member.id).before
+            if to is None:
                 raise BadInput("There is nothing to undo.")
-            to = draft.before
-        if not 0 <= to <= version:
-            raise BadInput(f"There is no version {to} to go back to.")
-        return self._change(member, number, version, "undo", {"to": to})
+            if not 0 <= to <= version:
+                raise BadInput(f"There is no version {to} to go back to.")
+            draft = change("undo", {"to": to})
+        return self._about(item, member, draft)
 
     def submit(self, member: Member, number: int, version: int) -> dict[str, Any]:
         """Submit a draft of this version. Raises `NotComplete` where the form has errors."""
-        with self.database.reading() as connection:
+        with self._changing(member, number, version) as (connection, item, change):
             history = read_events(connection, number, member.id)
-            lease = _own_lease(connection, number, member.id)
-        draft = fold(history)
-        if not draft.is_submitted:
-            if lease is None:
-                raise NotHeld
-            if draft.version != version:
-                raise Stale(draft)
-            errors = self._errors(member, number, draft, history)
-            if errors:
-                raise NotComplete(errors)
-        submitted = self._change(member, number, version, "submit", {})
-        item = self.item(number)
-        if item.part == "work":
-            self._compare(item)
-        elif not draft.is_submitted:
-            value = self.kind.unswapped(item.body, member.id, draft.value)
-            with self.database.writing() as connection:
+            is_first = not fold(history).is_submitted
+            draft = change("submit", {})
+            if is_first and (errors := self._errors(member, item, draft, history)):
+                raise NotComplete(errors)  # and nothing is submitted
+            if item.part == "work":
+                self._compare(connection, item)
+            elif is_first:
+                value = self.kind.unswapped(item.body, member.id, draft.value)
                 rule = self.settings.qualification
                 qualifying.grade(connection, self.kind, rule, (member, number), value)
-        return submitted
+        return self._about(item, member, draft)
 
     def _errors(
-        self, member: Member, number: int, draft: Draft, history: Sequence[Event]
+        self, member: Member, item: Item, draft: Draft, history: Sequence[Event]
     ) -> list[Finding]:
-        found = self.check(number, draft.value, member)["findings"]
-        errors = [Finding(**one) for one in found if one["level"] == "error"]
+        found = self._findings(item.body, draft.value, member)
+        errors = [one for one in found if one.level == "error"]
         if self.settings.require_search and not _viewed(history):
             errors.append(
                 error("search", "not-read", "Read at least one page before you submit.")
@@ -255,44 +254,39 @@ class Studio:
         """Take a submitted annotation back, until it is adjudicated. What qualifies is submitted once, and who may
         adjudicate sees what others wrote as soon as all have.
         """
-        with self.database.reading() as connection:
-            others = slots.c.item == number, slots.c.annotator != member.id
+        others = slots.c.item == number, slots.c.annotator != member.id
+        with self._changing(member, number, version) as (connection, item, change):
             places = connection.scalars(sa.select(slots.c.done).where(*others)).all()
-        has_seen = member.may("adjudicator") and places and all(places)
-        if has_seen or self.item(number).part != "work":
-            raise BadInput("This annotation can no longer be taken back.")
-        reopened = self._change(member, number, version, "reopen", {})
-        leases.renew(self.database, member.id, number, self.settings.lease)
-        return reopened
-
-    def _change(
-        self,
-        member: Member,
-        number: int,
-        version: int,
-        kind: str,
-        payload: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        item = self.item(number)
-        draft = change_draft(
-            self.database,
-            kind,
-            payload,
-            item=number,
-            annotator=member.id,
-            version=version,
-        )
+            has_seen = member.may("adjudicator") and places and all(places)
+            if has_seen or item.part != "work":
+                raise BadInput("This annotation can no longer be taken back.")
+            draft = change("reopen", {})
+            leases.renew(connection, member.id, number, self.settings.lease)
         return self._about(item, member, draft)
+
+    @contextmanager
+    def _changing(
+        self, member: Member, number: int, version: int
+    ) -> Iterator[tuple[Connection, Item, Callable[..., Draft]]]:
+        """One transaction, the item that it locks, and what changes the member's draft of this version."""
+        with self.database.writing() as connection:
+            item = read_item(connection, number, is_locked=True)
+            own: dict[str, Any] = {"annotator": member.id, "version": version}
+            yield (
+                connection,
+                item,
+                partial(change_draft, connection, item=number, **own),
+            )
 
     # Leases.
 
     def renew(self, member: Member, number: int, is_active: bool) -> Lease:
         """Hold an item for longer. Raises `NotHeld` where another has it by now."""
-        lease = leases.renew(self.database, member.id, number, self.settings.lease)
-        if lease is None:
-            raise NotHeld
-        if is_active:
-            with self.database.writing() as connection:
+        with self.database.writing() as connection:
+            lease = leases.renew(connection, member.id, number, self.settings.lease)
+            if lease is None:
+                raise NotHeld
+            if is_active:
                 record(connection, "active", {}, annotator=member.id, item=number)
         return lease
 
@@ -311,12 +305,7 @@ class Studio:
         self, member: Member, number: int, query: str, k: int
     ) -> list[dict[str, Any]]:
         """Search the project's index."""
-        hits = []
-        for hit in self.index.search(query, k):
-            passage = hit.passage
-            hits.append(
-                {"id": passage.id, "title": passage.title, "text": passage.text}
-            )
+        hits = [_shown(hit.passage) for hit in self.index.search(query, k)]
         results = [
             {"id": hit["id"], "title": hit["title"], "snippet": hit["text"][:_SNIPPET]}
             for hit in hits
@@ -329,20 +318,13 @@ class Studio:
         passages = self.index.document(passage_id)
         title = passages[0].title
         self._note(member, number, "view", {"id": passage_id, "title": title})
-        return {
-            "title": title,
-            "passages": [
-                {"id": one.id, "title": one.title, "text": one.text} for one in passages
-            ],
-        }
+        return {"title": title, "passages": list(map(_shown, passages))}
 
     def note(self, member: Member, number: int, text: str) -> None:
         """Keep a remark for the owner."""
         self._note(member, number, "note", {"text": text})
 
-    def _note(
-        self, member: Member, number: int, kind: str, payload: Mapping[str, Any]
-    ) -> None:
+    def _note(self, member: Member, number: int, kind: str, payload: Value) -> None:
         with self.database.writing() as connection:
             lease = _own_lease(connection, number, member.id)
             if lease is None or lease.until <= time.time():
@@ -351,22 +333,17 @@ class Studio:
 
     # What follows from a submission.
 
-    def _compare(self, item: Item) -> None:
+    def _compare(self, connection: Connection, item: Item) -> None:
         """Work out how much the annotators of an item differ, and ask for one more where that is wanted."""
-        number = item.number
-        with self.database.writing() as connection:
-            values = submitted_values(connection, number)
-            difference = self.difference(item, values)
-            connection.execute(
-                items.update()
-                .where(items.c.item == number)
-                .values(difference=difference)
-            )
-            is_split = len(values) == self.settings.overlap and difference > 0
-            if self.settings.tiebreak and is_split:
-                leases.add_slot(connection, number, self.settings.overlap + 1)
+        number, overlap = item.number, self.settings.overlap
+        values = submitted_values(connection, number)
+        difference = self.difference(item, values)
+        own = items.update().where(items.c.item == number)
+        connection.execute(own.values(difference=difference))
+        if self.settings.tiebreak and len(values) == overlap and difference > 0:
+            leases.add_slot(connection, number, overlap + 1)
 
-    def difference(self, item: Item, values: Mapping[str, Mapping[str, Any]]) -> float:
+    def difference(self, item: Item, values: Mapping[str, Value]) -> float:
         """One minus the mean similarity between every two annotations; 0 below two."""
         turned = [
             self.kind.unswapped(item.body, who, value) for who, value in values.items()
@@ -394,11 +371,7 @@ class Studio:
             graded = read_events(connection, kinds=("grade",))
         people = []
         for member in self.members.all():
-            own = [
-                time_spent
-                for (_, who), time_spent in seconds.items()
-                if who == member.id
-            ]
+            own = [spent for (_, who), spent in seconds.items() if who == member.id]
             people.append(
                 {
                     **asdict(member),
@@ -422,10 +395,7 @@ class Studio:
             own = sa.select(slots.c.item).where(slots.c.annotator == member.id)
             held = set(connection.scalars(own))
             touched = sorted({one.item for one in history if one.item})
-            questions = {
-                number: read_item(connection, number).body["question"]
-                for number in touched
-            }
+            known = {number: read_item(connection, number) for number in touched}
         seconds = seconds_by_item(history, self.settings.pause)
         rows = []
         for number in touched:
@@ -434,7 +404,7 @@ class Studio:
             rows.append(
                 {
                     "item": number,
-                    "question": questions[number],
+                    "question": known[number].body["question"],
                     "state": _state(events, draft, number in held),
                     "version": draft.version,
                     "seconds": seconds[number, member.id],
@@ -442,6 +412,10 @@ class Studio:
                 }
             )
         return sorted(rows, key=lambda row: -row["at"])
+
+
+def _shown(passage: Passage) -> dict[str, Any]:
+    return {"id": passage.id, "title": passage.title, "text": passage.text}
 
 
 def _state(history: Sequence[Event], draft: Draft, is_held: bool) -> str:
@@ -453,8 +427,12 @@ def _state(history: Sequence[Event], draft: Draft, is_held: bool) -> str:
     return "skipped" if any(one.kind == "skip" for one in history) else "left"
 
 
-def read_item(connection: Connection, number: int) -> Item:
-    row = connection.execute(sa.select(items).where(items.c.item == number)).first()
+def read_item(connection: Connection, number: int, *, is_locked: bool = False) -> Item:
+    """Read an item by its number; locked, others change nothing of it until the transaction ends."""
+    query = sa.select(items).where(items.c.item == number)
+    row = connection.execute(
+        query.with_for_update(key_share=True) if is_locked else query
+    ).first()
     if row is None:
         raise BadInput(f"There is no item {number}.")
     return _item_of(row)
@@ -466,16 +444,14 @@ def _item_of(row: Any) -> Item:
     return Item(row.item, row.part, body, gold, row.uncertainty, row.difference)
 
 
-def submitted_values(
-    connection: Connection, number: int
-) -> dict[str, Mapping[str, Any]]:
+def submitted_values(connection: Connection, number: int) -> dict[str, Value]:
     """What was submitted for an item, by annotator."""
     return all_submitted(connection, number).get(number, {})
 
 
 def all_submitted(
     connection: Connection, number: int | None = None
-) -> dict[int, dict[str, Mapping[str, Any]]]:
+) -> dict[int, dict[str, Value]]:
     """What was submitted for each item, or one, by annotator in the order of submission."""
     histories: dict[tuple[int, str], list[Event]] = {}
     submitted: dict[tuple[int, str], int] = {}
@@ -484,7 +460,7 @@ def all_submitted(
         histories.setdefault(key, []).append(event)
         if event.kind == "submit":
             submitted[key] = event.id
-    values: dict[int, dict[str, Mapping[str, Any]]] = {}
+    values: dict[int, dict[str, Value]] = {}
     for item, who in sorted(submitted, key=lambda key: (key[0], submitted[key])):
         draft = fold(histories[item, who])
         if draft.is_submitted:

@@ -173,6 +173,13 @@ def _is_number_word(word: str) -> bool:
     return word in _SMALL or word in _LARGE or bool(_FIGURE.fullmatch(word))
 
 
+def _starts_anew(word: str, current: float) -> bool:
+    """Whether a word begins another value."""
+    if word in _SMALL:
+        return not _can_follow(current, _SMALL[word])
+    return _FIGURE.fullmatch(word) is not None
+
+
 def _evaluate_run(run: list[str]) -> list[float]:
     """The values of number words in a row: "one million five hundred" is one, figures side by side are several."""
     values = []
@@ -183,20 +190,18 @@ def _evaluate_run(run: list[str]) -> list[float]:
         if word == "and":
             continue
         figure = _FIGURE.fullmatch(word)
-        starts_anew = figure or (
-            word in _SMALL and not _can_follow(current, _SMALL[word])
-        )
-        if started and starts_anew:
+        if started and _starts_anew(word, current):
             values.append(total + current)
             total = current = 0.0
+        base = current or 1
         if figure:
             current = float(word.replace(",", "").replace("−", "-"))
         elif word in _SMALL:
             current += _SMALL[word]
         elif word in ("hundred", "dozen"):
-            current = (current or 1) * _LARGE[word]
+            current = base * _LARGE[word]
         else:
-            total += (current or 1) * _LARGE[word]
+            total += base * _LARGE[word]
             current = 0.0
         started = True
     if started:
@@ -284,11 +289,20 @@ def parse_answer(answer: str) -> AnswerForm:
         is_bare_year = date.year is not None and date.known_parts == 1
         year = ((float(date.year or 0), False),) if is_bare_year else ()
         return AnswerForm(date, year, (), (), "")
+    return _parse_words(plain)
+
+
+def _romans(words: list[str]) -> list[tuple[float, bool]]:
+    return [(_roman_value(word), True) for word in words if _ROMAN.match(word)]
+
+
+def _parse_words(plain: str) -> AnswerForm:
+    """Take an answer apart that is no date."""
     numbers, beside = parse_numbers(plain)
     undotted = _INITIAL_DOT.sub(r"\1", plain)  # U.S. → US, J. K. → J K
     unquoted = undotted.replace("'", "")
     raw = re.findall(r"\w+", _THOUSANDS_COMMA.sub("", unquoted))
-    roman = [(_roman_value(word), True) for word in raw[1:] if _ROMAN.match(word)]
+    roman = _romans(raw[1:])
     content = [word for word in raw if word.lower() not in _ARTICLES] or raw
     if numbers:
         content = [word for word in content if word.lower() in beside]
@@ -404,20 +418,23 @@ def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
     """Whether the words of one are in a row within the other, and no word beside them makes another thing of it."""
     count = len(short.words)
     start = _find_words(short.words, long.words)
-    if not count or start is None or count == len(long.words):
+    if start is None or not 0 < count < len(long.words):
         return False
     beside = (*long.words[:start], *long.words[start + count :])
-    is_list = long.commas > short.commas + 1 or "and" in beside
-    if is_list or not _QUALIFIERS.isdisjoint(beside):
+    is_list = long.commas > short.commas + 1
+    if is_list or not {"and", *_QUALIFIERS}.isdisjoint(beside):
         return False
     if not any((*long.capitals[:start], *long.capitals[start + count :])):
         # actor Tony Goldwyn; but not every word of a description
         return any(short.capitals) or count > 1 or len(beside) <= 2
-    if count > 1:
-        return True
     # One word of a name: the last of a person's, or the first of a place's.
-    is_name = len(long.words) <= 3 and NAME_LINKS.isdisjoint(long.words)
-    return is_name and all(long.capitals) and short.capitals[0]
+    return count > 1 or (_is_name(long) and short.capitals[0])
+
+
+def _is_name(form: AnswerForm) -> bool:
+    """Whether these may be the words of a name."""
+    is_short = len(form.words) <= 3 and NAME_LINKS.isdisjoint(form.words)
+    return is_short and all(form.capitals)
 
 
 def _find_words(words: tuple[str, ...], within: tuple[str, ...]) -> int | None:

@@ -111,9 +111,10 @@ def corpus_bleu(
     >>> corpus_bleu(["Which one: party, leader, or faction?"], ["Which one: party, leader, or faction?"])
     1.0
     """
-    rows = []
-    for reference, prediction in zip(references, predictions, strict=True):
-        rows.append(bleu_counts(reference, prediction, order))
+    rows = [
+        bleu_counts(reference, prediction, order)
+        for reference, prediction in zip(references, predictions, strict=True)
+    ]
     sums = list(map(sum, zip(*rows, strict=True)))
     matches = sums[:order]
     guesses = sums[order : 2 * order]
@@ -214,10 +215,11 @@ def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
         while column:
             row_at[column] = row_at[previous[column]]
             column = previous[column]
-    pairs = []
-    for column in range(1, columns + 1):
-        if row_at[column]:
-            pairs.append((row_at[column] - 1, column - 1))
+    pairs = [
+        (row_at[column] - 1, column - 1)
+        for column in range(1, columns + 1)
+        if row_at[column]
+    ]
     return sorted(pairs)
 
 
@@ -262,9 +264,7 @@ def best_total(scores: Sequence[Sequence[float]]) -> float:
     >>> best_total([[0.5, 0.2, 0.1]])
     0.5
     """
-    chosen = []
-    for row, column in best_assignment(scores):
-        chosen.append(scores[row][column])
+    chosen = [scores[row][column] for row, column in best_assignment(scores)]
     return _pairwise_sum(chosen)
 
 

@@ -1,4 +1,4 @@
-"""Training of the compact model. Ten recipes build on each other, and `whichsense train compact` runs them all:
+"""Training of the compact model. Nine recipes build on each other; `whichsense train compact` runs them. Then another:
 
     compact-teacher      a large encoder learns to rank and read lists of passages
     compact-reader       the small encoder learns the same, also from the teacher's soft labels
@@ -9,9 +9,8 @@
     compact-topics       the encoder learns from topics whose gold answers are complete
     compact-verifier     a second late half of the encoder learns to ask rewrites again
     compact              the writer learns rewrites; the weights folder is exported, scorer and trust are fitted
-    compact-label        layers over the encoder's first ones learn which words of the evidence name an answer's case
+    compact-tag          an encoder of its own learns to mark every answer, and the words that name its case
 
-All learn from the same lists: questions of several datasets, each with passages of an index. The room has six parts:
-`data` builds lists and batches, `encoder`, `writer`, `verifier` and `label` hold the tasks, `scorer` fits the scorer;
-the trust is fitted in `verifier`.
+The nine learn from the same lists: questions of several datasets, each with passages of an index. `questions`, `lists`
+and `marked_answers` have the data, `…_task` the tasks; `scorer_fitting` and `trust_fitting` fit the linear models.
 """

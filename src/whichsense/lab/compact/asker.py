@@ -41,7 +41,7 @@ from whichsense.lab.compact.writer_task import (
     collate,
 )
 from whichsense.lab.train.loop import to_device
-from whichsense.lab.train.task import Lazy, TaskSpec, prefetch
+from whichsense.lab.train.task import Lazy, TaskSpec, group_batches, prefetch
 from whichsense.models.bert.inputs import best_device
 from whichsense.models.compact.encoder import END, PAD
 from whichsense.models.compact.nets import WriterBatch, WriterNet
@@ -53,6 +53,7 @@ from whichsense.models.compact.writer import (
     Window,
     asking,
 )
+from whichsense.types import frozen
 
 # What asking is learnt from: questions of the lists with an answer, each beside the passage that
 # supports it best.
@@ -62,7 +63,7 @@ _RARITY_PASSAGES = 20_000  # by which the rarity of word pieces is counted
 _OPEN, _READING = "nq_open", "squad/1"  # prefixes of datasets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _AskedSpan:
     """A list's question, and an answer to it in one of the list's slots; tokens are counted as in spans."""
 
@@ -107,8 +108,7 @@ class AskerExamples:
         answer = [*title, *text][span.first : span.last + 1]
         question = self.pack.questions[span.number].tolist()
         output = [*answer, BAR, *question, END]
-        prompt = asking(WAYS[span.way], window)
-        return Example(prompt, output, [1.0] * len(output))
+        return Example(asking(WAYS[span.way], window), output, [1.0] * len(output))
 
     def _spans_of(self, number: int) -> list[_AskedSpan]:
         """One span for each answer in the passage with most support, if that is enough."""
@@ -165,8 +165,7 @@ class AskerExamples:
         pieces = np.concatenate([np.unique(texts[row]) for row in rows])
         counts = np.bincount(pieces.astype(np.int64), minlength=self.vocabulary)
         # One more than counted, so that an unseen piece is finite.
-        ratio = len(rows) / (1 + counts)
-        return np.asarray(np.log(ratio).clip(0))
+        return np.asarray(np.log(len(rows) / (1 + counts)).clip(0))
 
 
 def _way_of(source: str, data: DataConfig) -> str | None:
@@ -192,7 +191,7 @@ _RANK_POWER = 1.3  # above 1: passages that the search ranked high are drawn mor
 _TRIES = 20  # for each passage: it may have been drawn before
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionGeneration:
     """A recipe's `[made]`: how many questions are generated, and how."""
 
@@ -209,7 +208,7 @@ class QuestionGeneration:
     """Passages of a batch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """A passage to be asked about, and in which way."""
 
@@ -226,11 +225,11 @@ def generate_questions(
     shares = {way: share for way, share in generation.ways.items() if way in ways}
     places = list(_draw_places(pack, generation.count, shares))
     rng = torch.Generator(net.out_bias.device).manual_seed(0)
+    done = 0
     # Keyed by list and question: (list, slot, answer, question)
     rows: dict[object, tuple[int, int, list[int], list[int]]] = {}
     with show_progress("writing questions", "passages") as progress:
-        for start in range(0, len(places), generation.at_once):
-            part = places[start : start + generation.at_once]
+        for part in group_batches(places, generation.at_once):
             prompts = [_prompt(pack, place) for place in part]
             outputs = sample_outputs(net, prompts, generation, rng)
             for place, tokens in zip(part, outputs, strict=True):
@@ -240,7 +239,7 @@ def generate_questions(
                     row = (place.number, place.slot, answer, question)
                     # The first passage that a question was written for keeps it.
                     rows.setdefault((place.number, tuple(question)), row)
-            done = start + len(part)
+            done += len(part)
             progress(done / len(places), done)
     dtype = pack.questions.values.dtype
     return SyntheticQuestions.from_rows(list(rows.values()), dtype)
@@ -359,10 +358,10 @@ def teacher_agrees(
     `slots` are those passages. The teacher's best span must share `agreed` (F1 of tokens) with a gold span, and its
     score of the passage must be higher than `relevance`.
     """
-    parts = []
-    for start in range(0, len(lists), _BATCH):
-        end = min(start + _BATCH, len(lists))
-        parts.append(range(start, end))
+    parts = [
+        range(start, min(start + _BATCH, len(lists)))
+        for start in range(0, len(lists), _BATCH)
+    ]
 
     def build_batch(part: range) -> ListBatch:
         single = [[slot] for slot in slots[list(part)]]
@@ -377,8 +376,7 @@ def teacher_agrees(
             output = infer(net, batch.pairs)
             same_span = _span_f1(output["span"], batch) >= agreed
             relevant = output["relevance"].flatten() > relevance
-            passes = same_span & relevant
-            agrees[part.start : part.stop] = passes.cpu().numpy()
+            agrees[part.start : part.stop] = (same_span & relevant).cpu().numpy()
             progress(part.stop / len(lists), part.stop)
     return agrees
 
@@ -394,8 +392,7 @@ def _span_f1(span: Tensor, batch: ListBatch) -> Tensor:
     common_last = torch.minimum(last, gold_last)
     common = common_last - common_first + 1  # tokens; below 1 if they do not overlap
     sizes = (last - first + 1) + (gold_last - gold_first + 1)
-    f1 = 2 * common.clamp(min=0) / sizes
-    return f1.masked_fill(~is_gold, 0).amax(1)
+    return (2 * common.clamp(min=0) / sizes).masked_fill(~is_gold, 0).amax(1)
 
 
 def best_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor]:
@@ -410,8 +407,7 @@ def best_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor]:
     scores = scores.masked_fill(impossible, float("-inf")).flatten(1)
     best = scores.argmax(1, keepdim=True)
     first = starts.indices.gather(1, best // _BEST_TOKENS)
-    last = ends.indices.gather(1, best % _BEST_TOKENS)
-    return first, last
+    return first, ends.indices.gather(1, best % _BEST_TOKENS)
 
 
 # Task compact-asker: for a passage a writer learns to write an answer that the passage holds, and its
@@ -424,7 +420,7 @@ def best_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor]:
 _EVALUATION_BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _AskerDraw:
     """A recipe's `[draw]`: what a batch holds."""
 
@@ -440,7 +436,7 @@ class _AskerDraw:
     passage, its answer may be in another one by accident."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _AskerTeacher:
     """A recipe's `[teacher]`: which questions pass the round trip."""
 
@@ -454,14 +450,14 @@ class _AskerTeacher:
     """The teacher's score of the passage must be higher."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _AskerOptions:
-    model: WriterModel = field(default_factory=WriterModel)
-    data: DataConfig = field(default_factory=DataConfig)
-    lists: ListConfig = field(default_factory=ListConfig)
-    teacher: _AskerTeacher = field(default_factory=_AskerTeacher)
-    draw: _AskerDraw = field(default_factory=_AskerDraw)
-    made: QuestionGeneration = field(default_factory=QuestionGeneration)
+    model: WriterModel = WriterModel()
+    data: DataConfig = DataConfig()
+    lists: ListConfig = ListConfig()
+    teacher: _AskerTeacher = _AskerTeacher()
+    draw: _AskerDraw = _AskerDraw()
+    made: QuestionGeneration = QuestionGeneration()
 
 
 class AskerTask(BaseWriterTask):
@@ -497,8 +493,7 @@ class AskerTask(BaseWriterTask):
 
     def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold every span once.
-        size = self.options.draw.batch
-        count = max(1, len(self.examples.spans) // size)
+        count = max(1, len(self.examples.spans) // self.options.draw.batch)
 
         def build_batch(number: int) -> WriterBatch:
             rng = random.Random(f"{seed}/{epoch}/{number}")
@@ -511,25 +506,20 @@ class AskerTask(BaseWriterTask):
         draw = self.options.draw
         by_way = self.examples.by_way
         shares = [draw.ways[way] for way in self.ways]
-        examples = []
-        for way in rng.choices(self.ways, shares, k=draw.batch):
-            span = rng.choice(by_way[way])
-            examples.append(self.examples.example(span))
-        return examples
+        return [
+            self.examples.example(rng.choice(by_way[way]))
+            for way in rng.choices(self.ways, shares, k=draw.batch)
+        ]
 
     def evaluate(self, model: WriterNet) -> dict[str, float]:
         spans = self.dev_examples.spans
         sums = np.zeros(2)  # loss, tokens
-        for start in range(0, len(spans), _EVALUATION_BATCH):
-            part = spans[start : start + _EVALUATION_BATCH]
+        for part in group_batches(spans, _EVALUATION_BATCH):
             examples = [self.dev_examples.example(span) for span in part]
             batch = to_device(collate(examples, LONGEST_ASKED), model.out_bias.device)
             _, loss, count = model.loss(batch)
             sums += [float(loss), float(count)]
         return {"asked": float(sums[0] / sums[1])}
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
 
     def finish(self, folder: Path) -> None:
         """Write synthetic questions beside the model, unless they are there."""

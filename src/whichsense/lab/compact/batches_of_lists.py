@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -32,6 +31,7 @@ from whichsense.lab.compact.lists import (
 )
 from whichsense.lab.compact.questions import TrainingQuestion
 from whichsense.models.compact.encoder import joined
+from whichsense.types import frozen
 
 # Batches of lists: pairs of a question and a passage as tensors, with gold spans and the teacher's
 # soft labels.
@@ -110,11 +110,9 @@ def sample_slots(
     if len(slots) <= count:
         return list(slots)
     # A slot is positive if it has spans.
-    starts = pack.spans.starts[slots.start : slots.stop + 1]
-    positive = np.diff(starts) > 0
+    positive = np.diff(pack.spans.starts[slots.start : slots.stop + 1]) > 0
     keys = rng.random(len(slots)) + _POSITIVE_BONUS * positive
-    best = np.argpartition(-keys, count)[:count]
-    return sorted((best + slots.start).tolist())
+    return sorted((np.argpartition(-keys, count)[:count] + slots.start).tolist())
 
 
 def build_list_batch(
@@ -137,8 +135,7 @@ def build_list_batch(
     pair_lists = np.repeat(np.array(numbers), table.shape[1])
     # A slot without a passage reads as the first slot, and is masked by `valid`.
     rows = pack.slots.values[np.maximum(flat, 0)].astype(np.int64)
-    flat_bare = bare.reshape(-1)
-    pairs, sizes = build_pairs(pack, pair_lists, rows, longest, flat_bare)
+    pairs, sizes = build_pairs(pack, pair_lists, rows, longest, bare.reshape(-1))
     heads = pairs.heads.numpy()
     taught = None
     if scores is not None:
@@ -161,8 +158,7 @@ def _slot_table(slots: Sequence[Sequence[int]], *, alone: bool) -> NDArray[np.in
     width = max(1, *map(len, slots))
     if alone:
         width += 1
-    shape = (len(slots), width)
-    table = np.full(shape, _NO_SLOT, np.int64)
+    table = np.full((len(slots), width), _NO_SLOT, np.int64)
     for row, own in enumerate(slots):
         table[row, : len(own)] = own
     return table
@@ -177,9 +173,7 @@ def _gold_spans(
     slots = np.maximum(flat, 0)
     spans = pack.spans.padded(slots, MAX_SPANS).astype(np.int64)  # pairs × spans × 3
     answers = spans[..., 0]
-    title_start = heads[:, :1, None]
-    title_size = heads[:, 1:, None]
-    places = to_pair_places(spans[..., 1:], title_start, title_size)
+    places = to_pair_places(spans[..., 1:], heads[:, :1, None], heads[:, 1:, None])
     first = places[..., 0]
     last = places[..., 1]
     # Padding is not a span, nor is what was cut off at the end of a pair.
@@ -205,9 +199,7 @@ def _soft_labels(
 ) -> SoftLabels:
     slots = np.maximum(table.reshape(-1), 0)
     places = scores.places[slots].astype(np.int64)
-    title_start = heads[:, :1, None]
-    title_size = heads[:, 1:, None]
-    places = to_pair_places(places, title_start, title_size)
+    places = to_pair_places(places, heads[:, :1, None], heads[:, 1:, None])
     relevance = scores.relevance[slots].reshape(table.shape)
     chances = np.exp(scores.chances[slots].astype(np.float32))
     return SoftLabels(
@@ -225,7 +217,7 @@ _SOURCE = "made"
 _UNREADABLE = (OSError, ValueError, KeyError, BadZipFile)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SyntheticQuestions:
     """Questions with their answers, both as word pieces, and the passages that they were written for."""
 
@@ -335,11 +327,10 @@ def _checksum(pack: Pack) -> str:
 
 
 def _decode(rows: RaggedArray, vocabulary: Sequence[str]) -> list[str]:
-    texts = []
-    for row in range(len(rows)):
-        pieces = [vocabulary[piece] for piece in rows[row].tolist()]
-        texts.append(joined(pieces))
-    return texts
+    return [
+        joined([vocabulary[piece] for piece in rows[row].tolist()])
+        for row in range(len(rows))
+    ]
 
 
 def build_synthetic_lists(

@@ -6,13 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whichsense.errors import require
 from whichsense.files import write_atomically
-from whichsense.lab.compact.scorer_fitting import SparseMatrix
 from whichsense.lab.datasets import ClarifiedQuestion, Question
 from whichsense.models.compact.categories import Choice, lead_candidates
 from whichsense.models.compact.phrases import (
@@ -28,6 +30,7 @@ from whichsense.models.compact.phrases import (
     phrase_text,
     without_commas,
 )
+from whichsense.types import frozen
 
 # Annotated clarification questions as lists of candidates with how good each is.
 
@@ -51,8 +54,7 @@ class OptionLists:
 
     def choice(self, ranker: Ranker) -> Choice:
         """The phrases that a ranker chooses."""
-        phrases = choose_phrases(self.rewrites, ranker)
-        return Choice(self.rewrites, phrases)
+        return Choice(self.rewrites, choose_phrases(self.rewrites, ranker))
 
 
 def option_lists(questions: Sequence[Question]) -> list[OptionLists]:
@@ -80,10 +82,10 @@ def _with_values(
     for rewrite, own, option in zip(rewrites, phrases, question.options, strict=True):
         gold = without_commas(option)
         features = [phrase_features(rewrite, phrase) for phrase in own]
-        values = []
-        for phrase in own:
-            said = without_commas(phrase_text(rewrite, phrase))
-            values.append(overlap(said, gold))
+        values = [
+            overlap(without_commas(phrase_text(rewrite, phrase)), gold)
+            for phrase in own
+        ]
         lists.append(RankedList(features, values))
     return OptionLists(question, rewrites, phrases, lists)
 
@@ -92,9 +94,7 @@ def lead_list(choice: Choice, question: ClarifiedQuestion) -> RankedList | None:
     """The leads of a question, the annotators' own with the value 1; None where it is not among them."""
     annotated = question.clarification.partition(":")[0].strip()
     candidates = lead_candidates(choice)
-    values = []
-    for lead in candidates:
-        values.append(float(lead.text.lower() == annotated.lower()))
+    values = [float(lead.text.lower() == annotated.lower()) for lead in candidates]
     if not any(values):
         return None
     return RankedList(list(candidates.values()), values)
@@ -104,11 +104,11 @@ def lead_list(choice: Choice, question: ClarifiedQuestion) -> RankedList | None:
 
 _Doubles = NDArray[np.float64]
 _FOLDS = 5
-_STEPS = 250
+_TINY = 1e-300  # a probability of 0 has no logarithm
 _SMALLEST = 0.02  # weights under this are left out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankerOptions:
     """How a ranker is fitted; chosen by cross-validation."""
 
@@ -125,77 +125,52 @@ LEADS = RankerOptions(ridge=6e-3, temperature=0.05, least=4)
 
 def fit_ranker(lists: Sequence[RankedList], options: RankerOptions) -> Ranker:
     """Softmax regression over each list's candidates, towards those of the highest values."""
-    names = _frequent_features(lists, options.least)
-    matrix, starts = _matrix(lists, names)
+    names, matrix = _vectorize(lists, options.least)
+    starts = np.cumsum([0, *(len(one.values) for one in lists[:-1])])
     values = np.concatenate([np.array(one.values) for one in lists])
     targets = _softmax(values / options.temperature, starts)
-    weights = _descend(matrix, targets, starts, options.ridge)
-    kept = {}
-    for name, weight in zip(names, weights, strict=True):
-        if abs(weight) >= _SMALLEST:
-            kept[name] = round(float(weight), 3)
-    return Ranker(kept)
 
+    def loss(weights: _Doubles) -> tuple[float, _Doubles]:
+        """The cross entropy with a ridge, and its gradient."""
+        chances = _softmax(matrix @ weights, starts)
+        entropy = -(targets * np.log(chances + _TINY)).sum() / len(starts)
+        gradient = matrix.T @ (chances - targets) / len(starts)
+        penalty = options.ridge * weights @ weights
+        return entropy + penalty, gradient + 2 * options.ridge * weights
 
-def _frequent_features(lists: Sequence[RankedList], least: int) -> list[str]:
-    counts: Counter[str] = Counter()
-    for one in lists:
-        counts.update({name for features in one.features for name in features})
-    return sorted(name for name, count in counts.items() if count >= least)
-
-
-def _matrix(
-    lists: Sequence[RankedList], names: Sequence[str]
-) -> tuple[SparseMatrix, NDArray[np.int64]]:
-    """Candidates × features, and where each list begins."""
-    column_of = {name: column for column, name in enumerate(names)}
-    rows: list[int] = []
-    columns: list[int] = []
-    values: list[float] = []
-    starts = []
-    row = 0
-    for one in lists:
-        starts.append(row)
-        for features in one.features:
-            for name, value in features.items():
-                if name in column_of:
-                    rows.append(row)
-                    columns.append(column_of[name])
-                    values.append(value)
-            row += 1
-    matrix = SparseMatrix(
-        np.array(rows), np.array(columns), np.array(values), (row, len(names))
+    begin = np.zeros(matrix.shape[1])
+    minimize = require("scipy.optimize", "train").minimize
+    weights = minimize(loss, begin, jac=True, method="L-BFGS-B").x
+    return Ranker(
+        {
+            name: round(float(weight), 3)
+            for name, weight in zip(names, weights, strict=True)
+            if abs(weight) >= _SMALLEST
+        }
     )
-    return matrix, np.array(starts)
+
+
+def _vectorize(lists: Sequence[RankedList], least: int) -> tuple[list[str], Any]:
+    """The features that at least so many lists have, and candidates × features."""
+    counts = Counter(
+        chain.from_iterable(
+            {name for features in one.features for name in features} for one in lists
+        )
+    )
+    vectorizer = require("sklearn.feature_extraction", "train").DictVectorizer()
+    matrix = vectorizer.fit_transform(
+        {name: value for name, value in own.items() if counts[name] >= least}
+        for one in lists
+        for own in one.features
+    )
+    return vectorizer.feature_names_, matrix
 
 
 def _softmax(logits: _Doubles, starts: NDArray[np.int64]) -> _Doubles:
     """Within each list."""
     sizes = np.diff(np.r_[starts, len(logits)])
-    highest = np.repeat(np.maximum.reduceat(logits, starts), sizes)
-    powers = np.exp(logits - highest)
-    sums = np.repeat(np.add.reduceat(powers, starts), sizes)
-    return np.asarray(powers / sums)
-
-
-def _descend(
-    matrix: SparseMatrix, targets: _Doubles, starts: NDArray[np.int64], ridge: float
-) -> _Doubles:
-    """Cross entropy and a ridge, by Adam with a falling rate over all lists at once."""
-    weights = np.zeros(matrix.shape[1])
-    mean = np.zeros_like(weights)
-    square = np.zeros_like(weights)
-    for step in range(1, _STEPS + 1):
-        chances = _softmax(matrix.times(weights), starts)
-        gradient = matrix.transposed_times(chances - targets) / len(starts)
-        gradient += 2 * ridge * weights
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.99 * square + 0.01 * gradient**2
-        unbiased = mean / (1 - 0.9**step)
-        spread = np.sqrt(square / (1 - 0.99**step)) + 1e-8
-        rate = 0.1 * (1 - (step - 1) / _STEPS)
-        weights -= rate * unbiased / spread
-    return weights
+    powers = np.exp(logits - np.repeat(np.maximum.reduceat(logits, starts), sizes))
+    return np.asarray(powers / np.repeat(np.add.reduceat(powers, starts), sizes))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,24 +32,20 @@ from whichsense.lab.compact.batches_of_lists import (
 from whichsense.lab.compact.list_task import (
     ListDraw,
     Start,
-    batch_rng,
     calibrate,
-    draw_numbers,
     encoder_shape,
     is_calibrated,
     list_probabilities,
     load_start,
-    load_training_lists,
     load_vocabulary,
     normalize_weights,
     save_start,
 )
-from whichsense.lab.compact.lists import CachedTokenizer, Pack
-from whichsense.lab.compact.losses import evaluate_lists
+from whichsense.lab.compact.lists import Pack
 from whichsense.lab.compact.questions import DataConfig, ListConfig
-from whichsense.lab.compact.teacher import score_lists
+from whichsense.lab.compact.teacher import ListTask, score_lists
 from whichsense.lab.compact.topics import build_topic_lists, split_topics
-from whichsense.lab.train.task import Lazy, Task, TaskSpec
+from whichsense.lab.train.task import TaskSpec
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
 from whichsense.models.compact.nets import (
@@ -58,11 +54,12 @@ from whichsense.models.compact.nets import (
     from_bert,
     set_quantization,
 )
+from whichsense.types import frozen
 
 # The options of task compact-encoder: what its recipes may say besides `[train]`.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _StudentModel:
     """The network to train."""
 
@@ -86,7 +83,7 @@ class _StudentModel:
     """Freeze the early layers and their score: the same passages are then read to the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _EncoderTeacher:
     """The source of soft labels (distillation)."""
 
@@ -96,7 +93,7 @@ class _EncoderTeacher:
     """The share of batches whose soft labels come from the model that training started from (self-distillation)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SyntheticLists:
     """A recipe's `[made]`: lists of synthetic questions."""
 
@@ -108,7 +105,7 @@ class SyntheticLists:
     """How often the passages that hold the answer are left out, so that the list has no answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TopicLists:
     """A recipe's `[topics]`: lists of the topics of `data.topics`."""
 
@@ -118,15 +115,15 @@ class _TopicLists:
     """How often half of the passages that answer are left out, so that one of several answers remains, or none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncoderOptions:
-    model: _StudentModel = field(default_factory=_StudentModel)
-    data: DataConfig = field(default_factory=DataConfig)
-    lists: ListConfig = field(default_factory=ListConfig)
-    teacher: _EncoderTeacher = field(default_factory=_EncoderTeacher)
-    draw: ListDraw = field(default_factory=ListDraw)
-    made: SyntheticLists = field(default_factory=SyntheticLists)
-    topics: _TopicLists = field(default_factory=_TopicLists)
+    model: _StudentModel = _StudentModel()
+    data: DataConfig = DataConfig()
+    lists: ListConfig = ListConfig()
+    teacher: _EncoderTeacher = _EncoderTeacher()
+    draw: ListDraw = ListDraw()
+    made: SyntheticLists = SyntheticLists()
+    topics: _TopicLists = _TopicLists()
 
     def check(self) -> None:
         """Raise BadConfig for values that contradict each other."""
@@ -161,7 +158,7 @@ def _is_share(value: float) -> bool:
 _TOPIC_SURVIVAL = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListGroup:
     """Lists of one origin, and how they take part in training."""
 
@@ -263,9 +260,10 @@ def group_probabilities(
     # Weights hold within a group; between groups, shares do.
     ends = np.cumsum([len(group.lists) for group in groups])
     parts = np.split(list_probabilities(lists, weights), ends[:-1])
-    scaled = []
-    for group, part in zip(groups, parts, strict=True):
-        scaled.append(normalize_weights(group.share, part))
+    scaled = [
+        normalize_weights(group.share, part)
+        for group, part in zip(groups, parts, strict=True)
+    ]
     return np.concatenate(scaled)
 
 
@@ -281,8 +279,7 @@ def score_groups(
         if group.score_folder is None:
             parts.append(TeacherScores.zeros(len(group.lists.slots.values)))
         else:
-            folder = group.score_folder
-            parts.append(score_lists(teacher, group.lists, folder, longest))
+            parts.append(score_lists(teacher, group.lists, group.score_folder, longest))
     return TeacherScores.concatenate(parts)
 
 
@@ -315,28 +312,15 @@ class EncoderBatch(NamedTuple):
     itself: bool = False
 
 
-class EncoderTask(Task[CompactNet, EncoderBatch]):
-    """The best model is the one whose best string of a list is most often a gold answer."""
-
-    metric = "exact"
-    higher_is_better = True
-
+class EncoderTask(ListTask[CompactNet, EncoderBatch]):
     def __init__(self, options: EncoderOptions) -> None:
         options.check()
-        self.options = options
         model = options.model
         # A start brings its own vocabulary.
-        self.start: Start | None = None
-        if model.start:
-            self.start = load_start(model.start)
-            self.vocabulary = self.start.vocabulary
-        else:
-            self.vocabulary = load_vocabulary(model.base)
-        self.tokenizer = CachedTokenizer.of(self.vocabulary)
-        lists, self.dev = load_training_lists(
-            options.data, options.lists, self.vocabulary, model.longest
-        )
-        self.groups = self.build_groups(lists)
+        self.start: Start | None = load_start(model.start) if model.start else None
+        own = self.start.vocabulary if self.start else load_vocabulary(model.base)
+        super().__init__(options, own)
+        self.groups = self.build_groups(self.train)
         self.train = merge_lists(self.groups)
         self._start_net: CompactNet | None = None  # set by `build`
 
@@ -378,8 +362,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         if self.start is not None:
             net = self.start.net(self.shape)
         else:
-            base = load_base(located(model.base))
-            net = from_bert(base.state_dict(), self.shape)
+            net = from_bert(load_base(located(model.base)).state_dict(), self.shape)
         net.encoder.words.weight.requires_grad_(not model.words_stay)
         # Also the early score, which decides what is read to the end.
         if model.early_stays:
@@ -404,17 +387,13 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
 
     def batches(self, epoch: int, seed: int) -> Any:
         _ = self.scores  # computed before a thread or another process needs them
-        size = self.options.draw.lists
-        numbers = draw_numbers(self.probabilities, size, epoch, seed)
+        return super().batches(epoch, seed)
 
-        def build_batch(item: tuple[int, list[int]]) -> EncoderBatch:
-            number, lists = item
-            rng = batch_rng(seed, epoch, number)
-            batch = self.sample_batch(lists, rng)
-            itself = bool(rng.random() < self.options.teacher.itself)
-            return EncoderBatch(batch, itself)
-
-        return Lazy(numbers, build_batch)
+    def make_batch(
+        self, numbers: Sequence[int], rng: np.random.Generator
+    ) -> EncoderBatch:
+        batch = self.sample_batch(numbers, rng)
+        return EncoderBatch(batch, bool(rng.random() < self.options.teacher.itself))
 
     def sample_batch(
         self, numbers: Sequence[int], rng: np.random.Generator, *, taught: bool = True
@@ -455,9 +434,9 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         total = parts["relevance"].new_zeros(())
         for name, part in parts.items():
             total = total + _LOSS_WEIGHTS[name] * part
-        logged: dict[str, float | Tensor] = {}
-        for name, part in parts.items():
-            logged[name] = part.detach()
+        logged: dict[str, float | Tensor] = {
+            name: part.detach() for name, part in parts.items()
+        }
         return total, logged
 
     def with_own_labels(self, lists: ListBatch) -> ListBatch:
@@ -468,21 +447,14 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
             output = net.read(*lists.pairs[:3])
             # Pairs × 2 × tokens
             first, last = losses.start_end(output["span"], lists.pairs.region)
-            logs = torch.stack([first, last], 1)
-            best = logs.topk(TEACHER_TOKENS, dim=2)
+            best = torch.stack([first, last], 1).topk(TEACHER_TOKENS, dim=2)
         relevance = output["relevance"].view_as(lists.valid)
         return lists._replace(
             taught=SoftLabels(relevance, best.indices, best.values.exp())
         )
 
-    def evaluate(self, model: CompactNet) -> dict[str, float]:
-        return evaluate_lists(
-            lambda batch: model.read(*batch.pairs[:3]),
-            self.dev,
-            self.tokenizer,
-            self.options.model.longest,
-            model.span.weight.device,
-        )
+    def read(self, model: CompactNet, batch: ListBatch) -> dict[str, Tensor]:
+        return model.read(*batch.pairs[:3])
 
     def save(self, model: CompactNet, folder: Path) -> None:
         """What the next recipe starts from."""
@@ -493,7 +465,7 @@ class EncoderTask(Task[CompactNet, EncoderBatch]):
         save_start(model, self.vocabulary, folder)
 
     def data(self) -> list[Path]:
-        paths = self.options.data.paths()
+        paths: list[Path] = self.options.data.paths()
         if self.options.topics.share:
             paths += self.options.data.topic_files
         return paths

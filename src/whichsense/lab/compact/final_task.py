@@ -36,7 +36,7 @@ from whichsense.models.compact.export import (
     WRITER_LAYERS,
     export,
 )
-from whichsense.models.compact.labeller import FRAME, LABEL
+from whichsense.models.compact.tagger import FRAME, TABLES, TAGGER
 
 _TRUST_QUESTIONS = 200  # of the held-out ones: the verifier reads each once more
 _READ = "read"  # a folder: what a stopped fit of the scorer has read
@@ -59,7 +59,7 @@ class CompactTask(WriterTask):
         """Export the weights folder that the runtime reads; then fit the scorer on the held-out questions."""
         if not (folder / CONFIG).exists():
             self._export(folder)
-            _keep_labels(self.start.folder, folder)
+            _keep_tagger(self.start.folder, folder)
         questions = held_out_questions(self.options.data)
         if not (folder / SCORER).exists() and questions:
             self._fit_scorer(folder)
@@ -105,8 +105,8 @@ class CompactTask(WriterTask):
             weights[f"writer.{name}"] = value.float().numpy()
         weights |= self._verifier_weights()
         shape = asdict(self.start.shape)
-        # The runtime has no dropout.
-        del shape["dropout"]
+        # The runtime has no dropout, and the encoder no distances.
+        del shape["dropout"], shape["buckets"]
         shape[WRITER_LAYERS] = self.shape.layers
         # A start that was exported before keeps its name and its frequent pieces.
         settings = self.start.config
@@ -125,8 +125,7 @@ class CompactTask(WriterTask):
         if model.verifier:
             for name, value in load_start(model.verifier).encoder.items():
                 state[VERIFIER + name] = value
-        weights = {name: value.float().numpy() for name, value in state.items()}
-        return weights
+        return {name: value.float().numpy() for name, value in state.items()}
 
     def _frequent_pieces(self) -> list[int]:
         """The most frequent word pieces of answers and rewrites."""
@@ -140,12 +139,9 @@ class CompactTask(WriterTask):
         return sorted(piece for piece, _ in counts.most_common(_FREQUENT_PIECES))
 
 
-def _keep_labels(start: Path, folder: Path) -> None:
-    """Labels are read off the encoder's first layers: where these are the start's, its labeller still fits."""
-    early = start / "early.onnx"
-    if not early.exists() or early.read_bytes() != (folder / early.name).read_bytes():
-        return
-    for name in (LABEL, FRAME):
+def _keep_tagger(start: Path, folder: Path) -> None:
+    """The tagger has an encoder of its own: it stays as it is."""
+    for name in (TAGGER, FRAME, TABLES):
         if (start / name).exists():
             shutil.copyfile(start / name, folder / name)
 

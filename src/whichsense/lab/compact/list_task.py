@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from whichsense.errors import BadConfig, BadInput
 from whichsense.lab.compact.lists import Pack, PairTensors, load_lists
@@ -41,34 +41,43 @@ from whichsense.models.compact.nets import (
     CompactNet,
     QuantizedLinear,
 )
+from whichsense.types import frozen
 
 # First scales of the int8 codes, taken from the activations of a batch.
 
 
-def is_calibrated(net: CompactNet) -> bool:
+def is_calibrated(net: nn.Module) -> bool:
     """Whether the scales of a network were learnt or calibrated before."""
     return bool(_quantized_layers(net)[0].scale.item() != UNLEARNT)
 
 
 def calibrate(net: CompactNet, pairs: PairTensors) -> None:
     """Set the scale of every quantized layer by what it is given when these pairs are read."""
+    calibrate_layers(net, *pairs[:3], read=net.read)
+
+
+def calibrate_layers(
+    net: nn.Module, *inputs: Tensor, read: Callable[..., Any] | None = None
+) -> None:
+    """Set the scale of every quantized layer by what it is given when a network reads these inputs."""
 
     def calibrate_layer(layer: QuantizedLinear, inputs: tuple[Any, ...]) -> None:
         layer.calibrate(inputs[0])
 
     # A hook sees the inputs of its layer in a normal forward pass.
-    hooks = []
-    for layer in _quantized_layers(net):
-        hooks.append(layer.register_forward_pre_hook(calibrate_layer))
+    hooks = [
+        layer.register_forward_pre_hook(calibrate_layer)
+        for layer in _quantized_layers(net)
+    ]
     # Dropout would change the range of activations.
     net.eval()
     with torch.no_grad():
-        net.read(*pairs[:3])
+        (read or net)(*inputs)
     for hook in hooks:
         hook.remove()
 
 
-def _quantized_layers(net: CompactNet) -> list[QuantizedLinear]:
+def _quantized_layers(net: nn.Module) -> list[QuantizedLinear]:
     return [part for part in net.modules() if isinstance(part, QuantizedLinear)]
 
 
@@ -105,20 +114,20 @@ class Start:
     @property
     def encoder(self) -> dict[str, Tensor]:
         """The weights of the encoder and its heads."""
-        weights = {}
-        for name, value in self.state.items():
-            if not name.startswith(_NOT_ENCODER):
-                weights[name] = value
-        return weights
+        return {
+            name: value
+            for name, value in self.state.items()
+            if not name.startswith(_NOT_ENCODER)
+        }
 
     @property
     def writer(self) -> dict[str, Tensor]:
         """The weights of the writer; empty if there is no writer yet."""
-        weights = {}
-        for name, value in self.state.items():
-            if name.startswith(_WRITER):
-                weights[name.removeprefix(_WRITER)] = value
-        return weights
+        return {
+            name.removeprefix(_WRITER): value
+            for name, value in self.state.items()
+            if name.startswith(_WRITER)
+        }
 
     def net(self, shape: CompactConfig) -> CompactNet:
         """Encoder and heads with these weights."""
@@ -143,10 +152,10 @@ class Start:
         """The mean of a network that was trained from this one and this one, which counts `share`."""
         # A network of its own: `net` may go on training.
         mean = CompactNet(net.config)
-        weights = {}
-        for name, value in net.state_dict().items():
-            trained = value.detach().cpu()
-            weights[name] = trained.lerp(self.state[name], share)
+        weights = {
+            name: value.detach().cpu().lerp(self.state[name], share)
+            for name, value in net.state_dict().items()
+        }
         mean.load_state_dict(weights)
         return mean
 
@@ -154,8 +163,7 @@ class Start:
 def round_words(words: Tensor) -> Tensor:
     """Word vectors as the int8 weights folder holds them: the writer trains with the vectors that it will run with."""
     # Words × 1: each vector has a step of its own.
-    largest = words.abs().amax(1, keepdim=True)
-    steps = largest.clamp(min=1e-8) / WORD_TOP
+    steps = words.abs().amax(1, keepdim=True).clamp(min=1e-8) / WORD_TOP
     return torch.round(words / steps) * steps
 
 
@@ -177,9 +185,7 @@ def _from_weights_folder(folder: Path) -> Start:
     sizes = dict(exported.shape)
     # The encoder's shape knows nothing of the writer.
     sizes.pop(WRITER_LAYERS, None)
-    state = {}
-    for name, array in exported.weights.items():
-        state[name] = torch.tensor(array)
+    state = {name: torch.tensor(array) for name, array in exported.weights.items()}
     shape = CompactConfig(**sizes)
     return Start(folder, shape, exported.vocabulary, state, exported.config)
 
@@ -198,14 +204,11 @@ def _from_checkpoint(folder: Path) -> Start:
 
 def save_start(net: CompactNet, vocabulary: Sequence[str], folder: Path) -> None:
     """Write what `load_start` reads."""
-    state = {}
-    for name, value in net.state_dict().items():
-        state[name] = value.detach().cpu()
+    state = {name: value.detach().cpu() for name, value in net.state_dict().items()}
     torch.save(state, folder / NET)
     shape = json.dumps(asdict(net.config)) + "\n"
     (folder / _SHAPE).write_text(shape, encoding="utf-8")
-    pieces = "\n".join(vocabulary) + "\n"
-    (folder / _VOCABULARY).write_text(pieces, encoding="utf-8")
+    (folder / _VOCABULARY).write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
 
 
 # The pre-trained BERT that the compact model grows out of: its vocabulary and its shape.
@@ -260,7 +263,7 @@ _SHORTEST = LONGEST_QUESTION + LONGEST_TITLE + 5  # tokens; three are separators
 _UNANSWERED_WEIGHT = 0.25  # of a list none of whose passages holds an answer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListDraw:
     """A recipe's `[draw]`: what a batch holds."""
 
@@ -332,8 +335,5 @@ def longest_prefix(source: str, keys: Iterable[str]) -> str:
     ('situatedqa', 'mine')
     """
     name = Path(source).name
-    fits = []
-    for key in keys:
-        if source.startswith(key) or name.startswith(key):
-            fits.append(key)
+    fits = [key for key in keys if source.startswith(key) or name.startswith(key)]
     return max(fits, key=len, default=source)

@@ -40,6 +40,7 @@ from whichsense.models.compact.encoder import (
     Tokenizer,
     answer_ids,
 )
+from whichsense.types import frozen
 
 # A tokenizer that remembers, and where word pieces occur in others.
 
@@ -109,7 +110,7 @@ Ints = NDArray[Any]
 _Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaggedArray:
     """Rows of different lengths, one after another in one array."""
 
@@ -124,8 +125,7 @@ class RaggedArray:
         """`width`: numbers of an item; 0 if items are single numbers."""
         # Row r is values[starts[r]:starts[r + 1]].
         starts = np.zeros(len(rows) + 1, np.int64)
-        sizes = [len(row) for row in rows]
-        np.cumsum(sizes, out=starts[1:])
+        np.cumsum([len(row) for row in rows], out=starts[1:])
         items: list[Any] = []
         for row in rows:
             items += row
@@ -181,7 +181,7 @@ class RaggedArray:
         return values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pack:
     """Lists of passages. Texts are word pieces; a passage is stored once, whatever the number of its lists.
 
@@ -203,9 +203,7 @@ class Pack:
 
     def slot_range(self, number: int) -> range:
         """The slots of a list."""
-        first = int(self.slots.starts[number])
-        end = int(self.slots.starts[number + 1])
-        return range(first, end)
+        return range(int(self.slots.starts[number]), int(self.slots.starts[number + 1]))
 
     def passage(self, row: int) -> tuple[list[int], list[int]]:
         """The title and the text of a passage."""
@@ -287,8 +285,7 @@ def _question(table: dict[str, Any]) -> TrainingQuestion:
     for reading in table["rewritings"]:
         rewrites = tuple(reading["rewrites"])
         answers = tuple(reading["answers"])
-        others = tuple(reading["others"])
-        rewritings.append(GoldRewrite(rewrites, answers, others))
+        rewritings.append(GoldRewrite(rewrites, answers, tuple(reading["others"])))
     return TrainingQuestion(
         table["text"],
         table["source"],
@@ -359,8 +356,7 @@ def build_pairs(
         ids[np.arange(len(rows)), place + sizes] = END
         place = place + sizes + 1
     # [CLS] and a separator stand before the title.
-    heads = np.stack([question + 2, title], 1)
-    return _mask_pairs(ids, place, heads), place
+    return _mask_pairs(ids, place, np.stack([question + 2, title], 1)), place
 
 
 def _enumerate_rows(sizes: Ints) -> tuple[Ints, Ints]:
@@ -447,9 +443,7 @@ class ListBuilder:
     ) -> None:
         """Add a list: a question, its passages, and the spans of answers in each."""
         # A passage gets a row when a list first holds it.
-        rows = []
-        for passage in passages:
-            rows.append(self._rows.setdefault(passage, len(self._rows)))
+        rows = [self._rows.setdefault(passage, len(self._rows)) for passage in passages]
         self._questions.append(replace(question, passages=()))
         self._slots.append(rows)
         self._spans += spans
@@ -586,9 +580,10 @@ class _Lists:
             answers = builder.answers(question)
             own = [(one.title, one.text) for one in question.passages]
             # Passages with their spans, each once, in the order of the search.
-            spans = {}
-            for passage in (*own, *found):
-                spans[passage] = builder.find_spans(passage, answers)
+            spans = {
+                passage: builder.find_spans(passage, answers)
+                for passage in (*own, *found)
+            }
             if self.name == _TRAIN:
                 passages = self._choose(spans, len(answers), rng)
             else:
@@ -602,13 +597,11 @@ class _Lists:
         """The hits of each question; none for those that bring all their passages."""
         texts = [one.text for one in questions if one.searched]
         # One call for all questions: the index searches them together.
-        results = search.search_many(texts, self.lists.depth, self.data.method)
-        found = iter(results)
+        found = iter(search.search_many(texts, self.lists.depth, self.data.method))
         passages = []
         for question in questions:
             hits = next(found) if question.searched else []
-            own = [(hit.passage.title, hit.passage.text) for hit in hits]
-            passages.append(own)
+            passages.append([(hit.passage.title, hit.passage.text) for hit in hits])
         return passages
 
     def _choose(

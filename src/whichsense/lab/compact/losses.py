@@ -18,6 +18,7 @@ from whichsense.lab.compact.batches_of_lists import (
 )
 from whichsense.lab.compact.lists import Pack
 from whichsense.lab.train.loop import to_device
+from whichsense.lab.train.task import group_batches
 from whichsense.models.compact.candidates import LONGEST_SPAN
 from whichsense.models.compact.encoder import Tokenizer, answer_ids
 from whichsense.models.compact.nets import CompactNet
@@ -45,8 +46,7 @@ def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 def passage_shares(scores: Tensor, valid: Tensor) -> Tensor:
     """Log probabilities over a list's passages and, last, a null passage of score 0 (lists × slots + 1)."""
     scores = scores.view_as(valid).masked_fill(~valid, NONE)
-    with_null = F.pad(scores, (0, 1))
-    return F.log_softmax(with_null, dim=1)
+    return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
 
 
 def _listwise(logs: Tensor, batch: ListBatch) -> Tensor:
@@ -56,8 +56,7 @@ def _listwise(logs: Tensor, batch: ListBatch) -> Tensor:
     """
     held = batch.held
     # Lists × answers: the log probability of all passages that hold an answer.
-    passages = logs[:, :-1, None].masked_fill(~held, NONE)
-    mass = passages.logsumexp(1)
+    mass = logs[:, :-1, None].masked_fill(~held, NONE).logsumexp(1)
     has_answer = held.any(1)
     count = has_answer.sum(1).clamp(min=1)
     answered = -(mass * has_answer).sum(1) / count
@@ -111,8 +110,7 @@ def answer_mass(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> 
 
 def refutation(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
     """Refuted answers should be unlikely, whatever is likely in their place."""
-    mass = answer_mass(batch, logs, first, last)
-    each = -torch.log1p(-mass.clamp(max=_MOST_REFUTED))
+    each = -torch.log1p(-answer_mass(batch, logs, first, last).clamp(max=_MOST_REFUTED))
     return _masked_mean(each, batch.refuted)
 
 
@@ -147,27 +145,23 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
 def _teacher_shares(taught: SoftLabels, valid: Tensor) -> Tensor:
     """The teacher's probabilities over passages and the null passage (lists × slots + 1)."""
     nothing = torch.full_like(taught.relevance, _INVALID_RELEVANCE)
-    scores = torch.where(valid, taught.relevance, nothing)
-    return F.pad(scores, (0, 1)).softmax(1)
+    return F.pad(torch.where(valid, taught.relevance, nothing), (0, 1)).softmax(1)
 
 
 def _distillation(targets: Tensor, logs: Tensor, lists: Tensor) -> Tensor:
     """The cross-entropy between the teacher's shares and ours, over these lists."""
-    each = -(targets * logs.clamp(min=_FLOOR)).sum(1)
-    return _masked_mean(each, lists)
+    return _masked_mean(-(targets * logs.clamp(min=_FLOOR)).sum(1), lists)
 
 
 def _span_distillation(
     taught: SoftLabels, targets: Tensor, valid: Tensor, first: Tensor, last: Tensor
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
-    total = weights.sum().clamp(min=1e-6)
-    weights = (weights / total).flatten()
+    weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
     # Pairs × 2 × pieces: our log probabilities of the teacher's likeliest tokens.
     logs = torch.stack([first, last], 1).gather(2, taught.places)
     logs = logs.clamp(min=_FLOOR)
-    each = (taught.chances * logs).sum((1, 2))
-    return -(weights * each).sum()
+    return -(weights * (taught.chances * logs).sum((1, 2))).sum()
 
 
 def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
@@ -175,8 +169,7 @@ def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
     each = logits.view_as(batch.valid)
     valid = batch.valid
     count = valid.sum(1).clamp(min=1)
-    mean_logit = (each * valid).sum(1) / count
-    predictions = {"ambiguity": mean_logit}
+    predictions = {"ambiguity": (each * valid).sum(1) / count}
     if batch.alone:
         predictions["alone"] = each[:, -1]
     labelled = batch.ambiguous >= 0
@@ -210,7 +203,7 @@ def evaluate_lists(
     if not len(pack):
         return dict.fromkeys(totals, 0.0)
     articles = {tuple(tokenizer.ids(article)) for article in _ARTICLES}
-    for numbers, batch in _all_batches(pack, longest):
+    for numbers, batch in all_batches(pack, longest):
         output = read(to_device(batch, device))
         # Strings are put together one by one, which would stall a GPU.
         relevance = output["relevance"].cpu()
@@ -227,10 +220,9 @@ def evaluate_lists(
     return {name: total / len(pack) for name, total in totals.items()}
 
 
-def _all_batches(pack: Pack, longest: int) -> Iterator[tuple[range, ListBatch]]:
+def all_batches(pack: Pack, longest: int) -> Iterator[tuple[list[int], ListBatch]]:
     """All lists with all their slots, in their order."""
-    for start in range(0, len(pack), _BATCH):
-        numbers = range(start, min(start + _BATCH, len(pack)))
+    for numbers in group_batches(range(len(pack)), _BATCH):
         slots = [pack.slot_range(number) for number in numbers]
         yield (numbers, build_list_batch(pack, numbers, slots, longest))
 
@@ -271,10 +263,8 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
     best_tokens = []
     for logs in start_end(span[None].float(), region[None]):
         # A pair may be shorter than the number of tokens that are wanted.
-        count = min(TEACHER_TOKENS, logs.shape[1])
-        best = logs[0].topk(count)
-        places = best.indices.tolist()
-        tokens = zip(places, best.values.tolist(), strict=True)
+        best = logs[0].topk(min(TEACHER_TOKENS, logs.shape[1]))
+        tokens = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         best_tokens.append(list(tokens))
     return best_tokens
 
@@ -320,14 +310,12 @@ def _passage_weights(relevance: Tensor, batch: ListBatch) -> Tensor:
     """How likely each passage is to answer (pairs × 1); 0 for a slot without a passage."""
     logs = passage_shares(relevance, batch.valid)[:, :-1]
     shares = logs.exp().flatten().clamp(min=_VERDICTS_LEAST_SHARE)
-    valid = batch.valid.flatten()
-    return shares[:, None] * valid[:, None]
+    return shares[:, None] * batch.valid.flatten()[:, None]
 
 
 def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
     """The weight of each span (pairs × spans)."""
-    slots = batch.valid.shape[1]
-    complete = batch.complete.repeat_interleave(slots)[:, None]
+    complete = batch.complete.repeat_interleave(batch.valid.shape[1])[:, None]
     return torch.where(
         complete,
         _weigh(overlapping, _COMPLETE_WEIGHTS),
@@ -354,16 +342,13 @@ def _candidate_spans(span: Tensor, batch: ListBatch) -> tuple[Tensor, Tensor, Te
     same_last = last[..., None] == last[:, None]
     same = same_first & same_last & counted[:, None]
     # Below the diagonal: an earlier span is the same.
-    repeated = same.tril(-1).any(-1)
-    return first, last, counted & ~repeated
+    return first, last, counted & ~same.tril(-1).any(-1)
 
 
 def _gold_spans(batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
     """First tokens, last tokens, and which of them are spans (pairs × spans)."""
     is_gold = batch.answer.flatten(0, 1) >= 0
-    first = batch.first.flatten(0, 1)
-    last = batch.last.flatten(0, 1)
-    return first, last, is_gold
+    return batch.first.flatten(0, 1), batch.last.flatten(0, 1), is_gold
 
 
 def _label_spans(
@@ -384,8 +369,7 @@ def _label_spans(
     right = ((starts | starts_after_article) & ends & is_gold).any(-1)
     begins_before = first[..., None] <= gold_last
     ends_after = last[..., None] >= gold_first
-    overlaps = (begins_before & ends_after & is_gold).any(-1)
-    return right, overlaps & ~right
+    return right, (begins_before & ends_after & is_gold).any(-1) & ~right
 
 
 def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -404,8 +388,7 @@ def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         all_lasts.append(lasts)
         all_probabilities.append(probabilities)
         # The first of the round is its best: its tokens are not free any more.
-        best = (positions >= firsts[:, :1]) & (positions <= lasts[:, :1])
-        free = free & ~best
+        free = free & ~((positions >= firsts[:, :1]) & (positions <= lasts[:, :1]))
     return (
         torch.cat(all_firsts, 1),
         torch.cat(all_lasts, 1),
@@ -420,8 +403,7 @@ def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # Pairs × first tokens × lengths
     padded = F.pad(ends, (0, LONGEST_SPAN), value=NONE)
     ends = padded.unfold(1, LONGEST_SPAN, 1)[:, :size]
-    padded_free = F.pad(free, (0, LONGEST_SPAN))
-    windows = padded_free.unfold(1, LONGEST_SPAN, 1)[:, :size]
+    windows = F.pad(free, (0, LONGEST_SPAN)).unfold(1, LONGEST_SPAN, 1)[:, :size]
     # A span is whole up to the first token that is not free.
     whole = windows.cumprod(-1).bool()
     scores = begins[..., None] + ends

@@ -29,7 +29,7 @@ from whichsense.lab.datasets import (
 from whichsense.lab.train.recipes import HOMES
 from whichsense.models.bert.inputs import ABOUT
 from whichsense.text.words import normalize, words
-from whichsense.types import Hit, Method, Passage
+from whichsense.types import Hit, Method, Passage, frozen
 
 # What the recipes of the compact model say of their data: `[data]` and `[lists]`.
 
@@ -39,7 +39,7 @@ REWRITE_FILES = ("rewrites.jsonl", "rewrites.jsonl.xz")
 _MORE_TOPIC_FILES = ("relations.jsonl", *REWRITE_FILES, "judged.jsonl", "trust.jsonl")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataConfig:
     """A recipe's `[data]`: the questions, and the index whose passages they are read with."""
 
@@ -119,7 +119,7 @@ def _find_topics(name: str) -> Path:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListConfig:
     """A recipe's `[lists]`: the passages of each question."""
 
@@ -148,7 +148,7 @@ _NEIGHBOURS = 9  # passages of the same article, beside one that does not answer
 _MAX_REWRITES = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GoldRewrite:
     """One reading of a question."""
 
@@ -160,7 +160,7 @@ class GoldRewrite:
     """The answers of the other readings."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrainingQuestion:
     """A question to train on."""
 
@@ -184,20 +184,13 @@ class TrainingQuestion:
 
 def convert(questions: Sequence[Question], name: str) -> Iterator[TrainingQuestion]:
     """The questions of a dataset of any kind; `name` becomes their source."""
-    situated = []
-    grounded = []
-    others = []
-    for question in questions:
-        if isinstance(question, SituatedQuestion):
-            situated.append(question)
-        elif isinstance(question, GroundedQuestion):
-            grounded.append(question)
-        else:
-            others.append(question)
+    situated = [one for one in questions if isinstance(one, SituatedQuestion)]
+    grounded = [one for one in questions if isinstance(one, GroundedQuestion)]
     yield from _convert_situated(situated, name)
     yield from _convert_grounded(grounded, name)
-    for question in others:
-        yield convert_ambiguous(question, name)
+    for question in questions:
+        if not isinstance(question, SituatedQuestion | GroundedQuestion):
+            yield convert_ambiguous(question, name)
 
 
 def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
@@ -298,20 +291,18 @@ def _convert_grounded(
 
 def _gold_passages(question: GroundedQuestion) -> list[Context]:
     """Cut to the length of an index's passages."""
-    passages = []
-    for passage in question.passages:
-        if passage.gold:
-            text = " ".join(passage.text.split()[:_PASSAGE_WORDS])
-            passages.append(replace(passage, text=text))
-    return passages
+    return [
+        replace(passage, text=" ".join(passage.text.split()[:_PASSAGE_WORDS]))
+        for passage in question.passages
+        if passage.gold
+    ]
 
 
 def _neighbours(
     passage: Context, articles: dict[str, dict[str, Context]]
 ) -> list[Context]:
     same_article = articles[passage.title].values()
-    others = [one for one in same_article if one.text != passage.text]
-    return others[:_NEIGHBOURS]
+    return [one for one in same_article if one.text != passage.text][:_NEIGHBOURS]
 
 
 # Which questions are trained on, which are for evaluation, and which are held out for the scorer.
@@ -420,8 +411,7 @@ def is_trained_on(sample_id: str) -> bool:
     >>> is_trained_on("dune-q1") == is_trained_on("dune-q2")
     True
     """
-    topic = sample_id.rpartition("-")[0]
-    return is_held_out(topic, 2)
+    return is_held_out(sample_id.rpartition("-")[0], 2)
 
 
 def wordings(question: Question) -> list[str]:
@@ -531,21 +521,17 @@ def small_corpora(large: CorpusQuestions, seed: int = 7) -> Iterator[CorpusQuest
             chosen.append((question, passages))
     for start in range(0, len(chosen), _QUESTIONS):
         part = chosen[start : start + _QUESTIONS]
-        corpus: dict[str, Passage] = {}
-        questions = []
-        for question, passages in part:
-            for passage in passages:
-                corpus[passage.id] = passage
-            questions.append(_restrict_answers(question, passages))
+        corpus = {passage.id: passage for _, passages in part for passage in passages}
+        questions = [_restrict_answers(*one) for one in part]
         yield CorpusQuestions(build_corpus(corpus.values()), questions)
 
 
 def build_corpus(passages: Iterable[Passage]) -> Index:
     """A small index of these passages, in memory."""
-    records = []
-    for passage in passages:
-        record = {"id": passage.id, "title": passage.title, "text": passage.text}
-        records.append(record)
+    records = [
+        {"id": passage.id, "title": passage.title, "text": passage.text}
+        for passage in passages
+    ]
     return Index.of(records)
 
 
@@ -567,8 +553,7 @@ def _choose_passages(
     if not by_answer:
         return []
     if rng.random() < _UNANSWERED:
-        negatives = [one for one in passages if one.id not in positive_ids]
-        return negatives[:_OTHER_PASSAGES]
+        return [one for one in passages if one.id not in positive_ids][:_OTHER_PASSAGES]
     chosen = passages[: rng.randint(1, _OTHER_PASSAGES)]
     for holding in by_answer[:_ANSWERS]:
         chosen += holding[: rng.randint(1, 2)]

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whichsense import __version__
-from whichsense.errors import BadInput
+from whichsense.errors import BadInput, require
 from whichsense.files import sha256
 from whichsense.jobs.limits import Progress, silent
 from whichsense.jobs.parts import Part, PartCodec, Parts
@@ -35,7 +39,6 @@ from whichsense.lab.datasets import Question
 from whichsense.lab.metrics.ambignq import question_scores
 from whichsense.models.compact import scorer_features
 from whichsense.models.compact.candidates import Answer
-from whichsense.models.compact.encoder import Floats
 from whichsense.models.compact.rewrite_support import locate, support
 from whichsense.models.compact.rewriting import written
 from whichsense.models.compact.scene import Compact, Scene
@@ -53,25 +56,19 @@ from whichsense.models.compact.scorer_features import SceneView, of_rewrites
 from whichsense.text.words import normalize
 from whichsense.types import FOR_BENCHMARKS, Candidate
 
-# Linear nets of the scorer, fitted to features with labels. Everything here runs in numpy, in
-# seconds.
+# Linear nets of the scorer, fitted to features with labels.
 
 _Floats = NDArray[np.float32]
 _Doubles = NDArray[np.float64]
 _FeatureRow = Mapping[str, float]
 _RIDGE = 5.0  # keeps weights small
-_BIAS_RIDGE = 1e-6
-_LARGEST_LOGIT = 30.0  # further out exp would overflow
-_NEWTON_STEPS = 100
-_LONGEST_STEP = 0.5  # far from the optimum Newton's steps overshoot
-_GRADIENT_STEPS = 300
+_CERTAIN = 1e-6  # the probability of a label that no row has
 
 
 def fit(rows: Sequence[_FeatureRow], labels: Sequence[float]) -> Net:
     """A logistic regression: the net's probabilities are calibrated as they are."""
     features = _standardize(rows)
-    weights = fit_logistic(features.values, np.array(labels), _RIDGE)
-    return features.net(weights[:-1], weights[-1])
+    return features.net(*fit_logistic(features.values, np.array(labels), _RIDGE))
 
 
 def cross_fit(
@@ -90,11 +87,8 @@ def cross_fit(
     for fold in range(folds):
         seen = np.flatnonzero(fold_of_row != fold).tolist()
         unseen = np.flatnonzero(fold_of_row == fold).tolist()
-        seen_rows = [rows[place] for place in seen]
-        seen_labels = [labels[place] for place in seen]
-        net = fit(seen_rows, seen_labels)
-        unseen_rows = [rows[place] for place in unseen]
-        probabilities[unseen] = net.probabilities(unseen_rows)
+        net = fit([rows[place] for place in seen], [labels[place] for place in seen])
+        probabilities[unseen] = net.probabilities([rows[place] for place in unseen])
     return fit(rows, labels), probabilities.tolist()
 
 
@@ -108,18 +102,13 @@ def fit_within(
     features = _standardize(rows)
     group_of_row = np.unique(groups, return_inverse=True)[1]
     both = np.c_[features.values, np.array(values)]
-    groups_count = group_of_row.max() + 1
-    sums = np.zeros((groups_count, both.shape[1]))
+    sums = np.zeros((group_of_row.max() + 1, both.shape[1]))
     np.add.at(sums, group_of_row, both)
     # Each row is compared with the mean of its group.
-    means = sums / np.bincount(group_of_row)[:, None]
-    centred = both - means[group_of_row]
-    left = centred[:, :-1]
-    right = centred[:, -1]
-    damping = ridge * np.eye(len(features.names))
-    # The normal equations of a ridge regression.
-    weights = np.linalg.solve(left.T @ left + damping, left.T @ right)
-    return features.net(weights, 0.0)
+    centred = both - (sums / np.bincount(group_of_row)[:, None])[group_of_row]
+    model = require("sklearn.linear_model", "train").Ridge(ridge, fit_intercept=False)
+    model.fit(centred[:, :-1], centred[:, -1])
+    return features.net(model.coef_, 0.0)
 
 
 @dataclass(frozen=True)
@@ -138,10 +127,7 @@ class _Standardized:
 
 def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
     names = tuple(rows[0])
-    table = []
-    for row in rows:
-        table.append([row[name] for name in names])
-    values = np.array(table, dtype=np.float32)
+    values = np.array([[row[name] for name in names] for row in rows], dtype=np.float32)
     mean = values.mean(axis=0)
     spread = values.std(axis=0)
     # A feature that hardly varies is not blown up.
@@ -150,113 +136,17 @@ def _standardize(rows: Sequence[_FeatureRow]) -> _Standardized:
     return _Standardized(names, mean, spread, scaled.astype(np.float64))
 
 
-def fit_logistic(values: _Doubles, labels: _Doubles, ridge: float) -> _Doubles:
-    """The weights of a logistic regression, and last its bias, by Newton's method. `values`: rows × features."""
-    values = np.c_[values, np.ones(len(values))]
-    ridges = np.full(values.shape[1], ridge)
-    ridges[-1] = _BIAS_RIDGE
-    weights = np.zeros(values.shape[1])
-    for _ in range(_NEWTON_STEPS):
-        probabilities = _sigmoid(values @ weights)
-        gradient = values.T @ (probabilities - labels) + ridges * weights
-        curvature = (probabilities * (1 - probabilities))[:, None]
-        hessian = (values * curvature).T @ values + np.diag(ridges)
-        step = np.linalg.solve(hessian, gradient)
-        step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        # The problem is convex, so that clipped steps arrive, too.
-        weights -= step
-        if np.abs(step).max() < 1e-8:
-            break
-    return weights
-
-
-@dataclass(frozen=True)
-class SparseMatrix:
-    """Values at places of a matrix; all other places hold 0."""
-
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: _Doubles
-    shape: tuple[int, int]
-
-    def with_ones(self) -> SparseMatrix:
-        """With a last column of ones."""
-        height, width = self.shape
-        every = np.arange(height)
-        return SparseMatrix(
-            np.r_[self.rows, every],
-            np.r_[self.columns, np.full(height, width)],
-            np.r_[self.values, np.ones(height)],
-            (height, width + 1),
-        )
-
-    def times(self, vector: _Doubles) -> _Doubles:
-        products = self.values * vector[self.columns]
-        return np.bincount(self.rows, products, self.shape[0]).astype(np.float64)
-
-    def transposed_times(self, vector: _Doubles) -> _Doubles:
-        products = self.values * vector[self.rows]
-        return np.bincount(self.columns, products, self.shape[1]).astype(np.float64)
-
-
-def fit_sparse_logistic(
-    matrix: SparseMatrix, labels: _Doubles, ridge: float
-) -> _Doubles:
-    """The same over thousands of sparse features, whose Hessian would not fit: Nesterov's accelerated gradient.
-
-    The bias, which is last, has no ridge.
-    """
-    matrix = matrix.with_ones()
-    width = matrix.shape[1]
-    ridges = np.full(width, ridge)
-    ridges[-1] = 0.0
-    # The largest eigenvalue, by power iteration, bounds the curvature.
-    vector = np.ones(width)
-    for _ in range(20):
-        unit = vector / np.linalg.norm(vector)
-        vector = matrix.transposed_times(matrix.times(unit))
-    # The slope of the sigmoid is at most 1/4.
-    curvature = 0.25 * float(np.linalg.norm(vector)) + ridge
-    rate = 1 / curvature
-    weights = np.zeros(width)
-    ahead = np.zeros(width)
-    momentum = 1.0
-    for _ in range(_GRADIENT_STEPS):
-        errors = _sigmoid(matrix.times(ahead)) - labels
-        gradient = matrix.transposed_times(errors) + ridges * ahead
-        updated = ahead - rate * gradient
-        next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
-        ahead = updated + (momentum - 1) / next_momentum * (updated - weights)
-        weights = updated
-        momentum = next_momentum
-    return weights
-
-
-def _sigmoid(logits: _Doubles) -> _Doubles:
-    clipped = np.clip(logits, -_LARGEST_LOGIT, _LARGEST_LOGIT)
-    return np.asarray(1 / (1 + np.exp(-clipped)))
-
-
-def expected_calibration_error(
-    probabilities: Sequence[float], labels: Sequence[float], bins: int = 10
-) -> float:
-    """How far confidence is from accuracy, over bins of equal width, weighted by how many fall into each.
-
-    >>> expected_calibration_error([0.8] * 10, [1] * 8 + [0] * 2)
-    0.0
-    >>> round(expected_calibration_error([0.9] * 10, [1] * 5 + [0] * 5), 3)
-    0.4
-    """
-    given = np.array(probabilities)
-    right = np.array(labels)
-    bin_of_item = np.minimum((given * bins).astype(int), bins - 1)
-    total = 0.0
-    for number in range(bins):
-        inside = bin_of_item == number
-        confidence = given[inside].sum()
-        accuracy = right[inside].sum()
-        total += abs(confidence - accuracy)
-    return round(float(total / max(len(given), 1)), 12)
+def fit_logistic(values: Any, labels: _Doubles, ridge: float) -> tuple[_Doubles, float]:
+    """Fit a logistic regression to rows × features, dense or sparse; return its weights and its bias."""
+    share = float(labels.mean().clip(_CERTAIN, 1 - _CERTAIN))
+    # Where there are no features, or all labels are the same, there is only the bias.
+    if not values.shape[1] or not _CERTAIN < share < 1 - _CERTAIN:
+        return np.zeros(values.shape[1]), math.log(share / (1 - share))
+    model = require("sklearn.linear_model", "train").LogisticRegression(
+        C=1 / ridge, solver="newton-cg", tol=1e-8, max_iter=1000
+    )
+    model.fit(values, labels)
+    return model.coef_[0], float(model.intercept_[0])
 
 
 # Fitting the linear probes of ambiguity: what the n-grams of a question say, and the encoder's states
@@ -274,37 +164,28 @@ class AmbiguityProbes:
     wording: NgramProbe = field(default_factory=NgramProbe)
     impression: StateProbe = field(default_factory=StateProbe)
 
-    def features(self, question: str, states: Floats) -> dict[str, float]:
-        return {"wording": self.wording(question), "alone": self.impression(states)}
+    def features(self, scored: _ScoredQuestion) -> dict[str, float]:
+        return {
+            "wording": self.wording(scored.read.question.text),
+            "alone": self.impression(scored.read.context.evidence.alone),
+        }
 
 
 def fit_ngram_probe(questions: Sequence[Question], fewest: int = _FEWEST) -> NgramProbe:
     """From questions whose annotators said whether there are several readings."""
     features = [ngrams(question.text) for question in questions]
-    counts: Counter[str] = Counter()
-    for own in features:
-        counts.update(own)
-    known = sorted(ngram for ngram, count in counts.items() if count >= fewest)
-    columns_of = {ngram: column for column, ngram in enumerate(known)}
-    rows = []
-    columns = []
-    values = []
-    for row, own in enumerate(features):
-        for ngram in own:
-            if ngram in columns_of:
-                rows.append(row)
-                columns.append(columns_of[ngram])
-                # Rows have norm 1, whatever the number of n-grams.
-                values.append(1 / np.sqrt(len(own)))
-    matrix = SparseMatrix(
-        np.array(rows, np.int64),
-        np.array(columns, np.int64),
-        np.array(values, np.float64),
-        (len(questions), len(known)),
+    counts = Counter(chain.from_iterable(features))
+    # Rows have norm 1, whatever the number of n-grams.
+    rows = [
+        {ngram: len(own) ** -0.5 for ngram in own if counts[ngram] >= fewest}
+        for own in features
+    ]
+    vectorizer = require("sklearn.feature_extraction", "train").DictVectorizer()
+    matrix = vectorizer.fit_transform(rows)
+    weights, bias = fit_logistic(matrix, _labels(questions), _NGRAM_RIDGE)
+    return NgramProbe(
+        dict(zip(vectorizer.feature_names_, weights.tolist(), strict=True)), bias
     )
-    weights = fit_sparse_logistic(matrix, _labels(questions), _NGRAM_RIDGE)
-    by_ngram = dict(zip(known, weights[:-1].tolist(), strict=True))
-    return NgramProbe(by_ngram, float(weights[-1]))
 
 
 def fit_state_probe(
@@ -322,12 +203,10 @@ def fit_state_probe(
     values = np.array(states, np.float64)  # questions × states
     mean = values.mean(axis=0)
     spread = values.std(axis=0) + 1e-6
-    scaled = (values - mean) / spread
-    fitted = fit_logistic(scaled, _labels(questions), ridge)
+    weights, bias = fit_logistic((values - mean) / spread, _labels(questions), ridge)
     # Scaling is folded into the weights, so that the probe takes raw states.
-    weights = fitted[:-1] / spread
-    bias = float(fitted[-1] - mean @ weights)
-    return StateProbe(weights.astype(np.float32), bias)
+    weights = weights / spread
+    return StateProbe(weights.astype(np.float32), float(bias - mean @ weights))
 
 
 def _labels(questions: Sequence[Question]) -> NDArray[np.float64]:
@@ -419,17 +298,32 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     scored_large = [one for one in scored if one.read.kind is CorpusKind.LARGE]
     in_small, scored_small = _fit_answers(small, sample_weight=_SAMPLE_WEIGHT)
     # No net has seen these: the answers were taken out.
-    scored_emptied = []
-    for one in emptied:
-        scored_emptied.append(_ScoredQuestion(one, in_small.probabilities(one.rows)))
+    scored_emptied = [
+        _ScoredQuestion(one, in_small.probabilities(one.rows)) for one in emptied
+    ]
 
     # Whether an answer exists is learnt from emptied corpora, too; the other nets from real ones alone.
     with_answers = [*scored_large, *scored_small]
+    evidence = attrgetter("evidence_features")
+    ambiguous = attrgetter("ambiguous")
+    alone = _fit_features(scored_large, probes.features, ambiguous)
     return Scorer(
-        _fit_answerable([*with_answers, *scored_emptied]),
-        _fit_large(with_answers),
-        Judge(in_large, _fit_ambiguous_alone(scored_large, probes)),
-        Judge(in_small, _fit_ambiguous(with_answers), None, _MISSING, _JOIN_OVER),
+        _fit_features(
+            [*with_answers, *scored_emptied], evidence, attrgetter("answered")
+        ),
+        _fit_features(
+            with_answers,
+            lambda one: scorer_features.of_corpus(one.read.context),
+            lambda one: float(one.read.kind is CorpusKind.LARGE),
+        ),
+        Judge(in_large, alone),
+        Judge(
+            in_small,
+            _fit_features(with_answers, evidence, ambiguous),
+            None,
+            _MISSING,
+            _JOIN_OVER,
+        ),
         wording=probes.wording,
         impression=probes.impression,
         decline_under=_DECLINE_UNDER,
@@ -440,45 +334,12 @@ def _of_kinds(read: Sequence[ReadQuestion], *kinds: CorpusKind) -> list[ReadQues
     return [one for one in read if one.kind in kinds]
 
 
-def _fit_answerable(scored: Sequence[_ScoredQuestion]) -> Net:
-    rows = []
-    labels = []
-    for one in scored:
-        rows.append(one.evidence_features)
-        labels.append(one.answered)
-    return fit(rows, labels)
-
-
-def _fit_large(scored: Sequence[_ScoredQuestion]) -> Net:
-    """Whether a corpus is a large one."""
-    rows = []
-    labels = []
-    for one in scored:
-        rows.append(scorer_features.of_corpus(one.read.context))
-        labels.append(float(one.read.kind is CorpusKind.LARGE))
-    return fit(rows, labels)
-
-
-def _fit_ambiguous(scored: Sequence[_ScoredQuestion]) -> Net:
-    rows = []
-    labels = []
-    for one in scored:
-        rows.append(one.evidence_features)
-        labels.append(one.ambiguous)
-    return fit(rows, labels)
-
-
-def _fit_ambiguous_alone(
-    scored: Sequence[_ScoredQuestion], probes: AmbiguityProbes
+def _fit_features(
+    scored: Sequence[_ScoredQuestion],
+    features: Callable[[_ScoredQuestion], _FeatureRow],
+    label: Callable[[_ScoredQuestion], float],
 ) -> Net:
-    """Without evidence."""
-    rows = []
-    labels = []
-    for one in scored:
-        states = one.read.context.evidence.alone
-        rows.append(probes.features(one.read.question.text, states))
-        labels.append(one.ambiguous)
-    return fit(rows, labels)
+    return fit(list(map(features, scored)), list(map(label, scored)))
 
 
 def _fit_answers(
@@ -503,10 +364,10 @@ def _fit_answers(
             labels += [float(right) for right in one.right]
             groups += [group] * len(own)
     net, unseen = cross_fit(rows, labels, groups)
-    scored = []
-    for one, own_places in zip(read, places, strict=True):
-        probabilities = unseen[own_places.start : own_places.stop]
-        scored.append(_ScoredQuestion(one, probabilities))
+    scored = [
+        _ScoredQuestion(one, unseen[own_places.start : own_places.stop])
+        for one, own_places in zip(read, places, strict=True)
+    ]
     return net, scored
 
 
@@ -539,10 +400,9 @@ class RewriteData:
         annotation = question.several
         if annotation is None:
             return
-        targets = []
-        for pair in annotation.pairs:
-            candidate = Candidate(pair.answers[0], 1.0)
-            targets.append(locate(scene, candidate))
+        targets = [
+            locate(scene, Candidate(pair.answers[0], 1.0)) for pair in annotation.pairs
+        ]
         supports = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
         by_answer = written(scene, targets, supports)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):
@@ -662,8 +522,7 @@ def read_questions(
 ) -> ScorerData:
     """Read all questions. Parts of `part` questions are stored in `folder`, and read if they are there."""
     fingerprint = _fingerprint(reader.folder, asked, part)
-    body = json.dumps(fingerprint).encode()
-    digest = hashlib.sha256(body).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(fingerprint).encode()).hexdigest()[:16]
     parts = Parts[ScorerQuestion, ScorerData](
         folder / digest,
         "questions",
@@ -713,21 +572,22 @@ def read_scene(compact: Compact, corpus: CorpusQuestions, question: Question) ->
 
 def without_answers(scene: Scene, question: Question) -> Scene:
     """The scene as if no passage that holds a gold answer had been found."""
-    others = []
-    for place, passage in enumerate(scene.evidence.passages):
-        if not any(contains_answer(passage, names) for names in question.answers):
-            others.append(place)
+    others = [
+        place
+        for place, passage in enumerate(scene.evidence.passages)
+        if not any(contains_answer(passage, names) for names in question.answers)
+    ]
     return replace(scene, evidence=scene.evidence.only(others))
 
 
 def _context(scene: Scene) -> SceneView:
     """What features are computed from. Encoder states, 25 MB a question, are dropped."""
     nothing = np.zeros(0, np.float32)
-    read = []
-    for passage in scene.evidence.read:
-        read.append(replace(passage, states=nothing, span=nothing))
-    evidence = replace(scene.evidence, read=tuple(read))
-    return replace(scene.context, evidence=evidence)
+    read = [
+        replace(passage, states=nothing, span=nothing)
+        for passage in scene.evidence.read
+    ]
+    return replace(scene.context, evidence=replace(scene.evidence, read=tuple(read)))
 
 
 # The last step: fit the scorer on what the exported model reads of questions that nothing was learnt
@@ -769,8 +629,7 @@ def fit_scorer(
         parts = parts_folder or Path(temporary)
         data = read_questions(QuestionReader(folder), questions, parts, progress)
     # A question without a candidate has no features.
-    with_candidates = [one for one in data.read if one.context.answers]
-    scorer = fit_nets(with_candidates, probes)
+    scorer = fit_nets([one for one in data.read if one.context.answers], probes)
     return replace(scorer, rewrite=data.rewrites.fit() or scorer.rewrite)
 
 
@@ -785,10 +644,10 @@ def scorer_questions(
         CorpusKind.TOPICS: topics.corpora() if topics else [],
     }
     for kind, sources in by_kind.items():
-        questions = []
-        for source in sources:
-            for question in source.questions:
-                questions.append(ScorerQuestion(kind, source, question))
+        questions = [
+            ScorerQuestion(kind, source, question)
+            for source in sources
+            for question in source.questions
+        ]
         # Every so many-th, so that all corpora of a kind take part.
-        step = max(1, round(len(questions) / enough))
-        yield from questions[::step]
+        yield from questions[:: max(1, round(len(questions) / enough))]

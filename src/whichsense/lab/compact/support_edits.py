@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from whichsense.models.compact.support_judge import terms
@@ -15,11 +15,9 @@ from whichsense.types import Passage
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Read pairs of words: "began=started|film=movie"."""
-    pairs = []
-    for pair in text.split("|"):
-        one, _, other = pair.partition("=")
-        pairs.append((one, other))
-    return pairs
+    return [
+        (one, other) for one, _, other in (p.partition("=") for p in text.split("|"))
+    ]
 
 
 # Changes of a sentence that keep it true: parts left out, an order changed, words of the same
@@ -68,13 +66,12 @@ def shorten(sentence: str, rng: random.Random) -> str | None:
 
     It says less: what supports the whole supports the shortened one, and not the other way round.
     """
-    places = []
-    for pattern in (_BRACKETS, _RELATIVE, _APPOSITION, _ADJUNCT):
-        for match in pattern.finditer(sentence):
-            # The comma before and after an apposition become none.
-            places.append(
-                (match.start(), match.end(), " " if pattern is _APPOSITION else "")
-            )
+    # The comma before and after an apposition become none.
+    places = [
+        (match.start(), match.end(), " " if pattern is _APPOSITION else "")
+        for pattern in (_BRACKETS, _RELATIVE, _APPOSITION, _ADJUNCT)
+        for match in pattern.finditer(sentence)
+    ]
     if not places:
         return None
     start, end, joint = rng.choice(places)
@@ -94,7 +91,7 @@ def reword(sentence: str, title: str, rng: random.Random) -> str:
     if rng.random() < 0.6:
         changed = _swap_dates(changed)
     if rng.random() < 0.7:
-        changed = _same_words(changed, rng)
+        *_, changed = changed, *_replace_words(changed, _SAME, rng)
     if rng.random() < 0.5:
         changed = _ADVERB.sub("", changed, count=1)
     if title and "(" not in title and rng.random() < 0.5:
@@ -116,14 +113,17 @@ def _swap_dates(sentence: str) -> str:
     return _MONTH_FIRST.sub(r"\2 \1 \3", sentence)
 
 
-def _same_words(sentence: str, rng: random.Random) -> str:
-    for one, other in rng.sample(_SAME, len(_SAME)):
+def _replace_words(
+    sentence: str, pairs: Sequence[tuple[str, str]], rng: random.Random
+) -> Iterator[str]:
+    """Yield a sentence with a word of a pair in the other's place, then with a word of another pair, too, and so on."""
+    for one, other in rng.sample(pairs, len(pairs)):
         for old, new in ((one, other), (other, one)):
             pattern = rf"\b{re.escape(old)}\b"
             if re.search(pattern, sentence):
                 sentence = re.sub(pattern, new, sentence, count=1)
+                yield sentence
                 break
-    return sentence
 
 
 def join_sentences(first: str, second: str, rng: random.Random) -> str:
@@ -146,6 +146,8 @@ _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
 _NUMBER_WORDS = (
     "two three four five six seven eight nine ten twelve twenty thirty".split()
 )
+_WORDED = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
+_MONTHS = re.compile(rf"\b(?:{_MONTH})\b")
 # A run of capitalized words that does not begin a sentence.
 _NAME = re.compile(
     r"(?<=[a-z,;)] )(?:[A-Z][\w'’.-]*[\w](?: (?:of|the|de|and) (?=[A-Z])| (?=[A-Z]))?)+"
@@ -217,9 +219,7 @@ def _other_year(sentence: str, passage: str, rng: random.Random) -> str | None:
 
 
 def _other_number(sentence: str, passage: str, rng: random.Random) -> str | None:
-    words = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
-    months = re.compile(rf"\b(?:{_MONTH})\b")
-    for pattern, choices in ((months, MONTHS), (words, _NUMBER_WORDS)):
+    for pattern, choices in ((_MONTHS, MONTHS), (_WORDED, _NUMBER_WORDS)):
         match = _pick(pattern, sentence, rng)
         if match is not None and rng.random() < 0.6:
             others: Sequence[str] = [one for one in choices if one not in sentence]
@@ -230,22 +230,25 @@ def _other_number(sentence: str, passage: str, rng: random.Random) -> str | None
     others = _others(_NUMBER, passage, sentence)
     if others and rng.random() < 0.6:
         return _replace(sentence, match, rng.choice(others))
-    digits = [place for place, char in enumerate(match.group()) if char.isdigit()]
-    place = rng.choice(digits)
-    old = match.group()
-    new = rng.choice([d for d in "123456789" if d != old[place]])
-    return _replace(sentence, match, old[:place] + new + old[place + 1 :])
+    return _replace(sentence, match, _with_other_digit(match.group(), rng))
+
+
+def _with_other_digit(number: str, rng: random.Random) -> str:
+    place = rng.choice([at for at, char in enumerate(number) if char.isdigit()])
+    new = rng.choice([digit for digit in "123456789" if digit != number[place]])
+    return number[:place] + new + number[place + 1 :]
 
 
 def _other_name(sentence: str, passage: str, rng: random.Random) -> str | None:
     match = _pick(_NAME, sentence, rng)
     if match is None:
         return None
-    others = []
-    for name in _others(_NAME, passage, sentence):
-        # A part of the same name, or a name that the sentence's is part of, may still be true.
-        if not set(name.split()) & set(sentence.split()):
-            others.append(name)
+    # A part of the same name, or a name that the sentence's is part of, may still be true.
+    others = [
+        name
+        for name in _others(_NAME, passage, sentence)
+        if not set(name.split()) & set(sentence.split())
+    ]
     if not others:
         return None
     return _replace(sentence, match, rng.choice(others))
@@ -268,12 +271,7 @@ def _swapped_names(sentence: str, passage: str, rng: random.Random) -> str | Non
 
 
 def _opposite(sentence: str, passage: str, rng: random.Random) -> str | None:
-    for one, other in rng.sample(_OPPOSITES, len(_OPPOSITES)):
-        for old, new in ((one, other), (other, one)):
-            pattern = rf"\b{re.escape(old)}\b"
-            if re.search(pattern, sentence):
-                return re.sub(pattern, new, sentence, count=1)
-    return None
+    return next(_replace_words(sentence, _OPPOSITES, rng), None)
 
 
 def _negated(sentence: str, passage: str, rng: random.Random) -> str | None:
@@ -333,8 +331,7 @@ def _is_claim(sentence: str) -> bool:
 
 
 def _reworded_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
-    claim = reword(rng.choice(source.claims), source.title, rng)
-    return claim, source.text
+    return reword(rng.choice(source.claims), source.title, rng), source.text
 
 
 def _shortened_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str]:
@@ -353,8 +350,7 @@ def _joined(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:
     if len(source.claims) < 2:
         return None
     first, second = rng.sample(source.claims, 2)
-    claim = join_sentences(shorten(first, rng) or first, second, rng)
-    return claim, source.text
+    return join_sentences(shorten(first, rng) or first, second, rng), source.text
 
 
 def _false_claim(source: ClaimSource, rng: random.Random) -> tuple[str, str] | None:

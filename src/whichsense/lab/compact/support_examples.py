@@ -33,14 +33,14 @@ from whichsense.lab.datasets import (
 from whichsense.models.compact.support_judge import terms
 from whichsense.protocols import Searchable
 from whichsense.text.words import sentence_spans, sentences
-from whichsense.types import Passage
+from whichsense.types import Passage, frozen
 
 # Examples of the support judge: a sentence, a passage, and whether the passage supports it.
 
 _HELD_OUT = 12  # one group in so many is held out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SupportExample:
     """A sentence and a passage."""
 
@@ -192,8 +192,7 @@ def grounded_examples(
                 by_title[passage.title].append(passage)
             by_passage[passage].append(question)
     for passage, own in by_passage.items():
-        page = _Page(passage, source, by_title[passage.title])
-        yield from page.examples(own, rng)
+        yield from _Page(passage, source, by_title[passage.title]).examples(own, rng)
 
 
 @dataclass(frozen=True)
@@ -212,8 +211,7 @@ class _Page:
         for question in questions:
             answers = question.answers
             if answers:
-                right = min(answers[0], key=len)
-                true.append(_claim(question.text, right))
+                true.append(_claim(question.text, min(answers[0], key=len)))
                 yield self._example(true[-1], self.passage, supported=True)
                 yield from self._elsewhere(true[-1], answers[0], rng)
             wrong = _wrong_answer(strings, answers, rng)
@@ -371,25 +369,28 @@ def neighbour_examples(
     if not source.claims:
         return
     claim = rng.choice(source.claims)
-    own = terms(claim)
     group = f"page {passage.title}"
     wanted = {True, False}
-    hits = index.search_many([claim], _NEIGHBOURS, "bm25")[0]
-    for hit in hits:
+    for hit in index.search_many([claim], _NEIGHBOURS, "bm25")[0]:
         neighbour = hit.passage
         if neighbour.id == passage.id or claim in neighbour.text:
             continue
-        said = {term.form for term in terms(f"{neighbour.title}. {neighbour.text}")}
-        share = sum(term.form in said for term in own) / len(own)
-        is_all = all(term.form in said for term in own if term.kind != "word")
-        supported = share >= _FROM_PASSAGES_SILVER_TRUE and is_all
-        unsupported = _SILVER_FALSE[0] <= share <= _SILVER_FALSE[1] and not is_all
-        if not (supported or unsupported) or supported not in wanted:
-            continue
-        wanted.discard(supported)
-        yield SupportExample(
-            claim, neighbour.title, neighbour.text, supported, "neighbour", group
-        )
+        supported = _silver_label(claim, neighbour)
+        if supported is not None and supported in wanted:
+            wanted.discard(supported)
+            yield SupportExample(
+                claim, neighbour.title, neighbour.text, supported, "neighbour", group
+            )
+
+
+def _silver_label(claim: str, passage: Passage) -> bool | None:
+    """Whether a passage says nearly all of a sentence, or lacks a good part of it; None in between."""
+    own = terms(claim)
+    said = {term.form for term in terms(f"{passage.title}. {passage.text}")}
+    share = sum(term.form in said for term in own) / len(own)
+    if all(term.form in said for term in own if term.kind != "word"):
+        return True if share >= _FROM_PASSAGES_SILVER_TRUE else None
+    return False if _SILVER_FALSE[0] <= share <= _SILVER_FALSE[1] else None
 
 
 # All examples of the support judge, by what a recipe's `[data]` names.
@@ -398,7 +399,7 @@ _QuestionT = TypeVar("_QuestionT", bound=Question)
 _SEED = 25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SupportData:
     """A recipe's `[data]`: what examples are made of."""
 
@@ -431,9 +432,7 @@ class SupportData:
     def paths(self) -> list[Path]:
         """The files whose checksums a run records: all examples if they are kept, else what they are made of."""
         if self.examples:
-            file = Path(self.examples)
-            kept = [file, file.with_suffix(".npz")]
-            return [one for one in kept if one.exists()]
+            return [file for file in (Path(self.examples),) if file.exists()]
         files = DataConfig(topics=self.topics).topic_files
         names = (*self.grounded, self.train, self.dev, self.grounded_answers)
         for name in filter(None, names):
@@ -466,14 +465,12 @@ def _build(data: SupportData, progress: Progress) -> Iterator[SupportExample]:
         topics = topics.only(topics.names[: data.limit])
     yield from topic_examples(topics, rng)
     for name in data.grounded:
-        questions = _load(name, GroundedQuestion, data)
-        yield from grounded_examples(questions, name, rng)
+        yield from grounded_examples(_load(name, GroundedQuestion, data), name, rng)
     if data.dev:
         judged = _load(data.dev, FeedbackQuestion, data)
         yield from feedback_examples(judged[: data.dev_limit or None])
     if data.train:
-        answers = _load(data.train, LongQuestion, data)
-        yield from long_answer_examples(answers, rng)
+        yield from long_answer_examples(_load(data.train, LongQuestion, data), rng)
     if data.grounded_answers:
         composed = _load(data.grounded_answers, GroundedLongQuestion, data)
         yield from grounded_answer_examples(composed, rng)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import random
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -18,8 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.errors import BadConfig, BadInput
-from whichsense.files import write_atomically
+from whichsense.errors import BadConfig
 from whichsense.jobs.limits import Progress, show_progress, silent
 from whichsense.lab.compact.list_task import (
     Start,
@@ -39,7 +36,7 @@ from whichsense.lab.compact.support_examples import (
 )
 from whichsense.lab.compact.verifier_task import area_under_curve
 from whichsense.lab.train.loop import to_device
-from whichsense.lab.train.task import Lazy, Task, TaskSpec
+from whichsense.lab.train.task import Lazy, Task, TaskSpec, group_batches
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder import CompactModel, Tokenizer, pair
@@ -63,13 +60,12 @@ from whichsense.models.compact.support_judge import (
     SupportJudge,
     SupportNets,
 )
+from whichsense.types import frozen
 
 # Examples as token numbers, in a few arrays.
 
-_UNREADABLE = (OSError, ValueError, KeyError, BadZipFile)
 
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncodedExamples:
     """Pairs of a claim and the window that says most of it."""
 
@@ -87,57 +83,26 @@ class EncodedExamples:
 
     @classmethod
     def encode(
-        cls, examples: Iterable[SupportExample], tokenizer: Tokenizer
+        cls, examples: Sequence[SupportExample], tokenizer: Tokenizer
     ) -> EncodedExamples:
-        rows: list[Sequence[int]] = []
-        passage_at = []
-        examples = list(examples)
         sources = sorted({example.source for example in examples})
-        for example in examples:
-            title, text = _best_window(example, tokenizer)
-            ids = tokenizer.ids(example.claim, LONGEST_CLAIM)
-            built = pair(tokenizer, ids, title, text, LONGEST_PAIR)
-            rows.append(built.ids)
-            passage_at.append(built.title[0])
+        pairs = [
+            pair(
+                tokenizer,
+                tokenizer.ids(example.claim, LONGEST_CLAIM),
+                *_best_window(example, tokenizer),
+                LONGEST_PAIR,
+            )
+            for example in examples
+        ]
         return cls(
-            RaggedArray.from_rows(rows, np.uint16),
-            np.array(passage_at, np.int32),
+            RaggedArray.from_rows([one.ids for one in pairs], np.uint16),
+            np.array([one.title[0] for one in pairs], np.int32),
             np.array([example.supported for example in examples], bool),
             np.array([is_held_out(example) for example in examples], bool),
             np.array([sources.index(example.source) for example in examples]),
             tuple(sources),
         )
-
-    def save(self, path: Path) -> None:
-        body = io.BytesIO()
-        np.savez_compressed(
-            body,
-            values=self.ids.values,
-            starts=self.ids.starts,
-            passage_at=self.passage_at,
-            supported=self.supported,
-            held_out=self.held_out,
-            kinds=self.kinds,
-            sources=np.array(self.sources),
-        )
-        write_atomically(path, body.getvalue())
-
-    @classmethod
-    def load(cls, path: Path) -> EncodedExamples:
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return cls(
-                    RaggedArray(file["values"], file["starts"]),
-                    file["passage_at"],
-                    file["supported"],
-                    file["held_out"],
-                    file["kinds"],
-                    tuple(file["sources"].tolist()),
-                )
-        except _UNREADABLE:
-            raise BadInput(
-                f"'{path}' holds no examples that can be read. Remove it: it is built again."
-            ) from None
 
 
 def _best_window(example: SupportExample, tokenizer: Tokenizer) -> tuple[str, str]:
@@ -202,13 +167,18 @@ def _read(
 ) -> dict[SupportExample, _Row]:
     """Return what each example is judged by."""
     features: dict[SupportExample, _Row] = {}
-    for start in range(0, len(examples), _BATCH):
-        batch = examples[start : start + _BATCH]
+    for batch in group_batches(examples, _BATCH):
         pairs = [(example.claim, example.passage) for example in batch]
         features |= zip(batch, judge.features(pairs), strict=True)
-        done = start + len(batch)
-        progress(done / len(examples), done)
+        progress(len(features) / len(examples), len(features))
     return features
+
+
+def _supported_first(
+    kind: tuple[tuple[bool, str], list[SupportExample]],
+) -> tuple[bool, str]:
+    (supported, source), _ = kind
+    return not supported, source
 
 
 def _choose(examples: Sequence[SupportExample], most: int) -> list[SupportExample]:
@@ -222,18 +192,13 @@ def _choose(examples: Sequence[SupportExample], most: int) -> list[SupportExampl
         if example.source == FEEDBACK or is_held_out(example):
             by_kind[example.supported, example.source].append(example)
     chosen: list[SupportExample] = []
-    for supported in (True, False):
-        kinds = {s: own for (label, s), own in by_kind.items() if label is supported}
-        others = [source for source in sorted(kinds) if source != FEEDBACK]
-        for source, own in sorted(kinds.items()):
-            share = (1 - _SHARE_OF_FEEDBACK) / max(len(others), 1)
-            if source == FEEDBACK:
-                share = _SHARE_OF_FEEDBACK
-            count = int(share * most / 2)
-            if source == FEEDBACK:
-                chosen += rng.choices(own, k=count)
-            else:
-                chosen += rng.sample(own, min(count, len(own)))
+    for (supported, source), own in sorted(by_kind.items(), key=_supported_first):
+        if source == FEEDBACK:
+            chosen += rng.choices(own, k=int(_SHARE_OF_FEEDBACK * most / 2))
+            continue
+        others = sum(one == supported and name != FEEDBACK for one, name in by_kind)
+        count = int((1 - _SHARE_OF_FEEDBACK) / others * most / 2)
+        chosen += rng.sample(own, min(count, len(own)))
     rng.shuffle(chosen)
     return chosen
 
@@ -245,7 +210,7 @@ _EVALUATED = 600  # held-out examples of each source
 _EVALUATED_PAIRS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _SupportModel:
     """The network to train."""
 
@@ -263,7 +228,7 @@ class _SupportModel:
     """How far labels are from 0 and 1: some are wrong."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _SupportDraw:
     """What a batch holds."""
 
@@ -272,11 +237,11 @@ class _SupportDraw:
     """How often examples are drawn, by source; 1 for all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SupportOptions:
-    model: _SupportModel = field(default_factory=_SupportModel)
-    data: SupportData = field(default_factory=SupportData)
-    draw: _SupportDraw = field(default_factory=_SupportDraw)
+    model: _SupportModel = _SupportModel()
+    data: SupportData = SupportData()
+    draw: _SupportDraw = _SupportDraw()
     fitted: int = 3000
     """Held-out examples that the nets over the network's output are fitted on, at most."""
 
@@ -304,17 +269,9 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         self.probabilities = self._draw_probabilities()
 
     def _load_examples(self) -> EncodedExamples:
-        """The examples as tokens. They are kept beside the file of the examples, if there is one."""
-        data = self.options.data
-        file = Path(data.examples).with_suffix(".npz") if data.examples else None
-        if file and file.exists():
-            return EncodedExamples.load(file)
         with show_progress("building examples", "passages") as progress:
-            examples = read_examples(data, progress)
-        encoded = EncodedExamples.encode(examples, self.tokenizer)
-        if file:
-            encoded.save(file)
-        return encoded
+            examples = read_examples(self.options.data, progress)
+        return EncodedExamples.encode(examples, self.tokenizer)
 
     def _draw_probabilities(self) -> NDArray[np.float64]:
         """How often each example is drawn: never, if it is held out, or if people judged it."""
@@ -345,8 +302,7 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         return net
 
     def batches(self, epoch: int, seed: int) -> Any:
-        size = self.options.draw.pairs
-        drawn = draw_numbers(self.probabilities, size, epoch, seed)
+        drawn = draw_numbers(self.probabilities, self.options.draw.pairs, epoch, seed)
         return Lazy(drawn, lambda item: self.batch(item[1]))
 
     def batch(self, numbers: Sequence[int]) -> SupportBatch:
@@ -383,9 +339,10 @@ class SupportTask(Task[SupportNet, SupportBatch]):
                 continue
             areas[source] = area_under_curve(self.logits(model, rows), labels)
         mean = sum(areas.values()) / len(areas) if areas else 0.5
-        named = {}
-        for source, area in areas.items():
-            named[f"area_{source.replace(' ', '_').replace('/', '_')}"] = area
+        named = {
+            f"area_{source.replace(' ', '_').replace('/', '_')}": area
+            for source, area in areas.items()
+        }
         return {"area": mean, **named}
 
     def _evaluated_rows(self, kind: int) -> NDArray[np.int64]:
@@ -400,11 +357,9 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         """What the network says of some examples."""
         device = model.support.out.weight.device
         parts = [np.zeros(0, np.float32)]
-        for start in range(0, len(rows), _EVALUATED_PAIRS):
-            numbers = rows[start : start + _EVALUATED_PAIRS].tolist()
+        for numbers in group_batches(rows.tolist(), _EVALUATED_PAIRS):
             batch = to_device(self.batch(numbers), device)
-            logits = model(batch.ids, batch.types, batch.mask)
-            parts.append(logits.cpu().numpy())
+            parts.append(model(batch.ids, batch.types, batch.mask).cpu().numpy())
         return np.concatenate(parts)
 
     def save(self, model: SupportNet, folder: Path) -> None:
@@ -424,9 +379,6 @@ class SupportTask(Task[SupportNet, SupportBatch]):
                 )
             nets.save(folder / NETS)
 
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
-
 
 def _load_model(model: _SupportModel) -> Start:
     if model.start:
@@ -442,12 +394,12 @@ def export_adapters(file: Path, start: Start, folder: Path) -> None:
         if source.is_file() and source.name not in (NETWORK, NETS):
             shutil.copyfile(source, folder / source.name)
     adapters = torch.load(file, map_location="cpu", weights_only=True)
-    weights = {}
-    for name, value in (_verifier_weights(start) | adapters).items():
-        weights[name] = value.float().numpy()
+    weights = {
+        name: value.float().numpy()
+        for name, value in (_verifier_weights(start) | adapters).items()
+    }
     assert start.config is not None
-    shape = start.config["shape"]
-    graph = support(weights, shape, int8=True, beside=folder)
+    graph = support(weights, start.config["shape"], int8=True, beside=folder)
     (folder / NETWORK).write_bytes(graph)
 
 

@@ -1,12 +1,15 @@
-"""Task compact-tag: a third late half of the encoder learns to mark every answer of a question in a passage."""
+"""Task compact-tag: an encoder of its own learns to mark every answer of a question, and what names its case."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import random
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,21 +18,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.errors import BadConfig
 from whichsense.files import read_jsonl, write_atomically
 from whichsense.jobs.limits import show_progress
-from whichsense.lab.compact.label_task import (
+from whichsense.lab.compact.list_task import calibrate_layers, is_calibrated
+from whichsense.lab.compact.marked_answers import (
     Answer,
     Example,
     find_answers,
     find_firms,
     firm_passages,
+    load_firms,
     marks_in_firm,
     read_firm_corpora,
+    read_firms,
     read_rewrites,
+    read_topics,
     without_overlaps,
 )
-from whichsense.lab.compact.list_task import load_start
 from whichsense.lab.compact.questions import (
     CorpusQuestions,
     DataConfig,
@@ -42,36 +47,61 @@ from whichsense.lab.compact.topics import Topics, split_topics, topic_of
 from whichsense.lab.compact.trust_fitting import fit_answers
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
-from whichsense.models.compact.encoder import LONGEST_QUESTION, CompactModel, Pair, pair
+from whichsense.lab.train.tiny import located
+from whichsense.models.bases import load_base
+from whichsense.models.compact.encoder import (
+    LONGEST_QUESTION,
+    WEIGHTS,
+    CompactModel,
+    Pair,
+    pair,
+)
 from whichsense.models.compact.export import TRUST
-from whichsense.models.compact.graphs import tag
-from whichsense.models.compact.labeller import covering
-from whichsense.models.compact.nets import QuantizedLinear, TagNet, set_quantization
-from whichsense.models.compact.tagger import TAGGER, read_tags
+from whichsense.models.compact.graphs import WEIGHT_TOP, frame, tag
+from whichsense.models.compact.labeller import FRAMES, best_stretch, mark, usable_tokens
+from whichsense.models.compact.nets import (
+    QuantizedLinear,
+    TagNet,
+    from_mpnet,
+    mean_states,
+    set_quantization,
+)
+from whichsense.models.compact.tagger import (
+    FRAME,
+    LONGEST_TAGGED,
+    TABLES,
+    TAGGER,
+    Tags,
+    covering,
+    read_tags,
+)
 from whichsense.text.words import SMALL_WORDS, words
 from whichsense.types import Passage
 
-NET = "tag.pt"
+NET, SHAPE = "tag.pt", "tag.json"
 _HELD_OUT = 5  # one firm or topic in so many
-_BESIDE = 1  # passages without an answer that are read for a question
-_OF_UNANSWERED = 2  # passages that are read for a question without an answer
+_BESIDE = 2  # passages without an answer that are read for a question
+_OF_UNANSWERED = 3  # passages that are read for a question without an answer
 _TOKEN_WEIGHT = 20.0
-_RARE = 2.0  # the weight of an answer's token beside one that is not
+_FRAME_WEIGHT = 0.2
+_RARE = 2.0  # the weight of an answer's or a label's token beside one that is not
 _FITTED = 60  # questions of a corpus on which the probabilities of answers are fitted, at most
-_EVALUATED = 32  # pairs at once
-_MOST_EVALUATED = 800  # pairs
+_EVALUATED = 64  # pairs at once
+_MOST_EVALUATED = 1600  # pairs
+_CALIBRATION = 128  # pairs from which the first steps of the int8 codes are taken
+_EVEN = 8  # tokens of a batch's pairs are a multiple of it
 
 
 @dataclass(frozen=True, slots=True)
 class _TagModel:
     """The network to train."""
 
-    start: str = "shipped"
-    """The model whose first layers read: a weights folder, or `shipped`."""
-    dropout: float = 0.0
-    frozen: int = 0
-    """Layers above the encoder's first ones that stay as they are."""
-    int8_from: float = 0.75
+    base: str = "sentence-transformers/all-mpnet-base-v2"
+    """An MPNet: a name on the hub, or a folder."""
+    words: str = "shipped"
+    """The model beside which the tagger works, and whose tokens it reads: a weights folder, or `shipped`."""
+    dropout: float = 0.1
+    int8_from: float = 0.82
     """The share of the steps after which the forward pass has the arithmetic of the exported int8 model."""
     longest: int = 208
     """Tokens of a pair."""
@@ -83,31 +113,41 @@ class TagOptions:
     data: DataConfig = field(default_factory=DataConfig)
     firms: tuple[str, ...] = ("firms",)
     """Folders of firms, or names of those that ship with the recipes."""
+    reading: tuple[str, ...] = ()
+    """Files of other questions over texts, which are read first: in each line a question, a title, a text, and the
+    spans of its answers ([first, last + 1] characters), or none."""
     rewrites: float = 0.5
     """How many questions have one of their true rewrites asked beside them, with its answer alone."""
-    topics: float = 1.0
-    """How many of the topics' questions are learnt from."""
-    batch: int = 16
+    passes: int = 5
+    """Times that the firms and topics are read."""
+    batch: int = 96
     """Pairs."""
 
 
 class TagBatch(NamedTuple):
     """Pairs (pairs × tokens)."""
 
-    states: Tensor
+    ids: Tensor
+    types: Tensor
+    marks: Tensor
     mask: Tensor
     usable: Tensor
-    inside: Tensor
-    first: Tensor
+    """Whether a token counts in the loss, for each of three marks (pairs × tokens × 3)."""
+    wanted: Tensor
     answers: Tensor
+    """Whether a pair holds an answer; -1: it is read for a label."""
+    places: Tensor
+    """First and last token of the marked answer and of its label, and the frame or -1 (pairs × 5)."""
     quantized: bool = False
 
 
 class Marked(NamedTuple):
-    """A pair with the first and last tokens of its answers."""
+    """A pair with the first and last tokens of its answers, or with one marked answer and its label's."""
 
     pair: Pair
     spans: tuple[tuple[int, int], ...]
+    place: tuple[int, int, int, int, int] | None = None
+    """First and last token of the marked answer and of its label, and the frame or -1."""
 
 
 # Questions over passages in which every answer is marked: those of firms, and those of topics.
@@ -116,25 +156,24 @@ class Marked(NamedTuple):
 def mark_firms(folder: Path, rewrites: float) -> Iterator[Example]:
     """The questions of a folder of firms over passages with answers and some without; the near misses over the most
     similar passages."""
-    for path in sorted(folder.glob("*.jsonl")):
-        for _, firm in read_jsonl(path):
-            passages = firm_passages(firm)
-            held_out = is_held_out(firm["id"], _HELD_OUT)
-            for row in firm["questions"]:
-                marked = marks_in_firm(firm, passages, row)
-                yield from _around(row["q"], passages, marked, held_out)
-                rng = random.Random(row["q"])
-                told = [one for one in row["a"] if one.get("r")]
-                if told and not held_out and rng.random() < rewrites:
-                    one = rng.choice(told)
-                    alone = marks_in_firm(firm, passages, row | {"a": [one]})
-                    yield from _around(one["r"], passages, alone, held_out)
-            for text in firm["none"]:
-                yield from _around(text, passages, {}, held_out, _OF_UNANSWERED)
+    for firm in load_firms(folder):
+        passages = firm_passages(firm)
+        held_out = is_held_out(firm["id"], _HELD_OUT)
+        for row in firm["questions"]:
+            marked = marks_in_firm(firm, passages, row)
+            yield from _around(row["q"], passages, marked, held_out)
+            rng = random.Random(row["q"])
+            told = [one for one in row["a"] if one.get("r")]
+            if told and not held_out and rng.random() < rewrites:
+                one = rng.choice(told)
+                alone = marks_in_firm(firm, passages, row | {"a": [one]})
+                yield from _around(one["r"], passages, alone, held_out)
+        for text in firm["none"]:
+            yield from _around(text, passages, {}, held_out, _OF_UNANSWERED)
 
 
 def mark_topics(
-    folders: Sequence[Path], left_out: Iterable[str], rewrites: float, share: float
+    folders: Sequence[Path], left_out: Iterable[str], rewrites: float
 ) -> Iterator[Example]:
     """The questions of topics over their passages."""
     topics = Topics.read(folders)
@@ -147,7 +186,7 @@ def mark_topics(
         topic = topic_of(question.id)
         held_out = is_held_out(topic, _HELD_OUT)
         rng = random.Random(question.id)
-        if question.text in skipped or (not held_out and rng.random() >= share):
+        if question.text in skipped:
             continue
         passages = by_topic[topic]
         groups = question.annotations[0].answers if question.annotations else ()
@@ -194,6 +233,14 @@ def _around(
         yield Example(question, passage.title, passage.text, (), held_out)
 
 
+def read_texts(paths: Iterable[str]) -> Iterator[Example]:
+    """Other questions over texts."""
+    for path in paths:
+        for _, row in read_jsonl(Path(path)):
+            answers = tuple(Answer(*span) for span in row["spans"])
+            yield Example(row["question"], row["title"], row["text"], answers)
+
+
 class TagTask(Task[TagNet, TagBatch]):
     """The best model's spans have most tokens in common with the answers of held-out firms and topics."""
 
@@ -202,32 +249,48 @@ class TagTask(Task[TagNet, TagBatch]):
 
     def __init__(self, options: TagOptions) -> None:
         self.options = options
-        self.start = load_start(options.model.start)
-        if self.start.config is None:
-            raise BadConfig(
-                f"model.start: '{options.model.start}' is no weights folder, whose encoder could read."
-            )
-        self.reader = CompactModel(self.start.folder, threads=1)
+        name = options.model.words
+        self.words = CompactModel(WEIGHTS if name == "shipped" else Path(name))
+        data = options.data
+        texts = [
+            question.text for question in Topics.read(data.topic_folders).questions
+        ]
+        copies = {texts[number] for number in find_copies(texts, data)}
+        others = list(read_texts(options.reading))
+        copied = find_copies([one.question for one in others], data) if others else ()
+        self.reading = [
+            self._tag_pair(one)
+            for at, one in enumerate(others)
+            if at not in set(copied)
+        ]
         self.learnt: list[Marked] = []
         self.held_out: list[Marked] = []
-        for example in list(self._examples()):
-            built = self._build_pair(example)
+        for example in self._limited(self._answered(copies)):
+            built = self._tag_pair(example)
             (self.held_out if example.held_out else self.learnt).append(built)
+        for example in self._limited(self._labelled(copies)):
+            rows = self._label_pairs(example)
+            (self.held_out if example.held_out else self.learnt).extend(rows)
         chosen = random.Random(0).sample(
             self.held_out, min(len(self.held_out), _MOST_EVALUATED)
         )
         self.held_out = sorted(chosen, key=lambda one: len(one.pair))
 
-    def _examples(self) -> Iterator[Example]:
+    def _answered(self, copies: Iterable[str]) -> list[Iterator[Example]]:
         options = self.options
-        folders = options.data.topic_folders
-        texts = [question.text for question in Topics.read(folders).questions]
-        copies = [texts[number] for number in find_copies(texts, options.data)]
-        sources = [mark_topics(folders, copies, options.rewrites, options.topics)]
+        sources = [mark_topics(options.data.topic_folders, copies, options.rewrites)]
         for folder in find_firms(options.firms):
             sources.append(mark_firms(folder, options.rewrites))
-        limit = options.data.limit or None
-        with show_progress("marking answers", "pairs") as progress:
+        return sources
+
+    def _labelled(self, copies: Iterable[str]) -> list[Iterator[Example]]:
+        sources = [read_topics(self.options.data.topic_folders, copies)]
+        sources += [read_firms(folder) for folder in find_firms(self.options.firms)]
+        return sources
+
+    def _limited(self, sources: Sequence[Iterator[Example]]) -> Iterator[Example]:
+        limit = self.options.data.limit or None
+        with show_progress("marking answers", "sources") as progress:
             for at, source in enumerate(sources):
                 for number, example in enumerate(source):
                     if limit is not None and number >= limit:
@@ -235,15 +298,15 @@ class TagTask(Task[TagNet, TagBatch]):
                     yield example
                 progress((at + 1) / len(sources), at + 1)
 
-    def _build_pair(self, example: Example) -> Marked:
-        ids = self.reader.tokenizer.ids(example.question, LONGEST_QUESTION)
-        own = pair(
-            self.reader.tokenizer,
-            ids,
-            example.title,
-            example.text,
-            self.options.model.longest,
+    def _pair(self, example: Example) -> Pair:
+        tokenizer = self.words.tokenizer
+        ids = tokenizer.ids(example.question, LONGEST_QUESTION)
+        return pair(
+            tokenizer, ids, example.title, example.text, self.options.model.longest
         )
+
+    def _tag_pair(self, example: Example) -> Marked:
+        own = self._pair(example)
         spans = []
         for answer in example.answers:
             place = covering(own, own.text, answer.start, answer.end)
@@ -251,114 +314,130 @@ class TagTask(Task[TagNet, TagBatch]):
                 spans.append(place)
         return Marked(own, tuple(spans))
 
+    def _label_pairs(self, example: Example) -> Iterator[Marked]:
+        """A pair for each answer that has a label."""
+        own = self._pair(example)
+        places = list(_places(example, own))
+        for place in places:
+            others = tuple(other[:2] for other in places if other != place)
+            yield Marked(own, others, place)
+
     def build(self) -> TagNet:
-        """The network; its layers begin as the verifier's."""
-        shape = replace(self.start.shape, dropout=self.options.model.dropout)
-        net = TagNet(shape)
-        has_verifier = any(name.startswith("verifier.") for name in self.start.state)
-        prefix = "verifier." if has_verifier else ""
-        for number, layer in enumerate(net.layers):
-            name = f"{prefix}encoder.layers.{shape.early + number}."
-            layer.load_state_dict(
-                {part: self.start.state[name + part] for part in layer.state_dict()}
-            )
-        for layer in net.layers[: self.options.model.frozen]:
-            layer.requires_grad_(False)
+        model = self.options.model
+        base = load_base(located(model.base))
+        net = from_mpnet(base.state_dict())
+        for part in net.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = model.dropout
         return net
 
     def batches(self, epoch: int, seed: int) -> Any:
-        sizes = [len(one.pair) for one in self.learnt]
-        drawn = list(
-            shuffle_batches(len(sizes), self.options.batch, epoch, seed, sizes)
-        )
+        size = self.options.batch
+        drawn: list[tuple[list[Marked], list[int]]] = []
+        rounds = [self.reading] if epoch == 0 else []
+        rounds += [self.learnt] * self.options.passes
+        for number, rows in enumerate(rounds):
+            sizes = [len(one.pair) for one in rows]
+            round_seed = epoch * len(rounds) + number
+            for chosen in shuffle_batches(len(rows), size, round_seed, seed, sizes):
+                drawn.append((rows, chosen))
         quantized_from = int(len(drawn) * self.options.model.int8_from)
 
-        def build(row: tuple[int, list[int]]) -> TagBatch:
-            number, chosen = row
-            batch = self._build_batch([self.learnt[place] for place in chosen])
+        def build(item: tuple[int, tuple[list[Marked], list[int]]]) -> TagBatch:
+            number, (rows, chosen) = item
+            batch = build_batch([rows[place] for place in chosen])
             return batch._replace(quantized=epoch > 0 or number >= quantized_from)
 
         return Lazy(list(enumerate(drawn)), build)
-
-    def _build_batch(self, marked: Sequence[Marked]) -> TagBatch:
-        """The pairs as the encoder's first layers read them."""
-        width = max(len(one.pair) for one in marked)
-        read = self.reader.early([one.pair for one in marked])
-        shape = (len(marked), width)
-        states = np.zeros((*shape, read[0][0].shape[-1]), np.float32)
-        mask, usable = np.zeros((2, *shape), bool)
-        inside, first = np.zeros((2, *shape), np.float32)
-        for row, (one, (own, _)) in enumerate(zip(marked, read, strict=True)):
-            size = len(one.pair)
-            states[row, :size] = own[0]
-            mask[row, :size] = True
-            usable[row, slice(*one.pair.text)] = True
-            for begin, end in one.spans:
-                inside[row, begin : end + 1] = 1
-                first[row, begin] = 1
-        answers = torch.tensor([float(bool(one.spans)) for one in marked])
-        return TagBatch(
-            torch.from_numpy(states),
-            torch.from_numpy(mask),
-            torch.from_numpy(usable),
-            torch.from_numpy(inside),
-            torch.from_numpy(first),
-            answers,
-        )
 
     def loss(
         self, model: TagNet, batch: TagBatch
     ) -> tuple[Tensor, dict[str, float | Tensor]]:
         if batch.quantized:
-            layers = [
-                one for one in model.modules() if isinstance(one, QuantizedLinear)
-            ]
-            if not layers[0].quantize_weights:
-                set_quantization(model, weights=True, activations=True)
-        tags, answers = model(batch.states, batch.mask)
-        wanted = torch.stack([batch.inside, batch.first], -1)
+            self._quantize(model)
+        tags, answers, states = model(batch.ids, batch.types, batch.marks, batch.mask)
         each = F.binary_cross_entropy_with_logits(
-            tags, wanted, reduction="none", pos_weight=tags.new_tensor(_RARE)
+            tags, batch.wanted, reduction="none", pos_weight=tags.new_tensor(_RARE)
         )
-        usable = batch.usable[..., None]
-        tokens = (each * usable).sum() / (2 * usable.sum()).clamp(min=1)
-        holds = F.binary_cross_entropy_with_logits(answers, batch.answers)
-        total = _TOKEN_WEIGHT * tokens + holds
-        return total, {"tokens": tokens.detach(), "holds": holds.detach()}
+        is_label = batch.answers < 0
+        share = is_label.float().mean()
+        usable = batch.usable.float()
+        of_answers = _mean(each[..., :2], usable[..., :2]) * (1 - share)
+        of_labels = _mean(each[..., 2], usable[..., 2]) * share
+        total = _TOKEN_WEIGHT * (of_answers + of_labels)
+        holds = F.binary_cross_entropy_with_logits(
+            answers, batch.answers.clamp(min=0), reduction="none"
+        )
+        total = total + _mean(holds, (~is_label).float()) * (1 - share)
+        framed = batch.places[:, 4] >= 0
+        if framed.any():
+            frames = model.frame(_edges(states[framed], batch.places[framed]))
+            right = F.cross_entropy(frames, batch.places[framed, 4])
+            total = total + _FRAME_WEIGHT * share * right
+        return total, {"answers": of_answers.detach(), "labels": of_labels.detach()}
+
+    def _quantize(self, model: TagNet) -> None:
+        """Turn int8 arithmetic on, with the steps that a batch of pairs suggests."""
+        layers = [one for one in model.modules() if isinstance(one, QuantizedLinear)]
+        if layers[0].quantize_weights:
+            return
+        if not is_calibrated(model):  # a resumed run goes on with its learnt steps
+            count = min(_CALIBRATION, len(self.learnt))
+            rows = random.Random(0).sample(self.learnt, count)
+            batch = to_device(build_batch(rows), model.tag.weight.device)
+            was_training = model.training
+            calibrate_layers(model, batch.ids, batch.types, batch.marks, batch.mask)
+            model.train(was_training)
+        set_quantization(model, weights=True, activations=True)
 
     @torch.no_grad()
     def evaluate(self, model: TagNet) -> dict[str, float]:
-        """Of held-out pairs: F1 of their spans' tokens, and how often it is right whether there is an answer."""
+        """Of held-out pairs: F1 of their spans' tokens, how often it is right whether there is an answer, F1 of the
+        labels' tokens, and how many frames are right."""
         device = model.tag.weight.device
         common = found = gold = 0
-        right = []
+        holds, labels, frames = [False], [0.0], [False]
         for start in range(0, len(self.held_out), _EVALUATED):
             part = self.held_out[start : start + _EVALUATED]
-            batch = to_device(self._build_batch(part), device)
-            tags, answers = model(batch.states, batch.mask)
-            for one, own, holds in zip(part, tags, answers.tolist(), strict=True):
-                spans = read_tags(own.float().cpu().numpy(), holds, one.pair)
+            batch = to_device(build_batch(part), device)
+            tags, answers, states = model(
+                batch.ids, batch.types, batch.marks, batch.mask
+            )
+            framed = batch.places[:, 4] >= 0
+            if framed.any():
+                best = model.frame(_edges(states[framed], batch.places[framed]))
+                frames += (best.argmax(-1) == batch.places[framed, 4]).tolist()
+            logits = tags.float().cpu().numpy()
+            for one, own, holds_one in zip(part, logits, answers.tolist(), strict=True):
+                if one.place is not None:
+                    usable = usable_tokens(one.pair, one.place[:2])
+                    stretch = best_stretch(own[: len(one.pair), 2], usable)
+                    labels.append(_token_f1(stretch, one.place[2:4]))
+                    continue
+                spans = read_tags(Tags(own, holds_one, own), one.pair)
                 said = {at for span in spans for at in range(span.first, span.last + 1)}
                 true = {at for begin, end in one.spans for at in range(begin, end + 1)}
                 common += len(said & true)
                 found += len(said)
                 gold += len(true)
-                right.append((holds > 0) == bool(one.spans))
+                holds.append((holds_one > 0) == bool(one.spans))
         return {
             "span_f1": 2 * common / max(1, found + gold),
-            "holds_right": float(np.mean(right or [0.0])),
+            "holds_right": float(np.mean(holds)),
+            "label_f1": float(np.mean(labels)),
+            "frames": float(np.mean(frames)),
         }
 
     def save(self, model: TagNet, folder: Path) -> None:
-        torch.save(model.state_dict(), folder / NET)
+        save_tagger(model, folder)
 
     def finish(self, folder: Path) -> None:
-        """Export the network beside the model whose encoder it reads with."""
-        for source in self.start.folder.iterdir():
-            if source.is_file() and source.name != TAGGER:
+        """Export the network beside the model whose tokens it reads."""
+        for source in self.words.folder.iterdir():
+            # What this training wrote stays, if that folder is one of an earlier one.
+            if source.is_file() and not (folder / source.name).exists():
                 shutil.copyfile(source, folder / source.name)
-        state = torch.load(folder / NET, map_location="cpu", weights_only=True)
-        export_tagger(state, self.start.config or {}, folder)
+        export_tagger(folder, folder)
         with show_progress("fitting the trust", "questions") as progress:
             trust = fit_answers(folder, self._fitting_corpora(), progress)
         trust.save(folder / TRUST)
@@ -376,19 +455,113 @@ class TagTask(Task[TagNet, TagBatch]):
         yield training_half_of_sample()
 
     def data(self) -> list[Path]:
-        files = list(self.options.data.topic_files)
+        files = [*self.options.data.topic_files, *map(Path, self.options.reading)]
         for folder in find_firms(self.options.firms):
-            files += sorted(folder.glob("*.jsonl"))
+            files += sorted(folder.glob("**/*.jsonl"))
         return files
 
 
-def export_tagger(
-    state: Mapping[str, Tensor], config: Mapping[str, Any], folder: Path
-) -> None:
-    """Write the graph of a trained network."""
+def build_batch(marked: Sequence[Marked]) -> TagBatch:
+    """Pairs side by side; padded ones are a multiple of eight tokens wide, as attention likes it."""
+    width = max(len(one.pair) for one in marked)
+    shape = (len(marked), -(-width // _EVEN) * _EVEN)
+    ids, types, marks = np.zeros((3, *shape), np.int64)
+    mask = np.zeros(shape, bool)
+    usable = np.zeros((*shape, 3), bool)
+    wanted = np.zeros((*shape, 3), np.float32)
+    places = np.full((len(marked), 5), -1)
+    answers = np.full(len(marked), -1.0, np.float32)
+    for row, one in enumerate(marked):
+        size = len(one.pair)
+        ids[row, :size] = one.pair.ids
+        types[row, :size] = one.pair.types
+        mask[row, :size] = True
+        if one.place is not None:
+            first, last, begin, end, _ = places[row] = one.place
+            marks[row, :size] = mark(size, (first, last), one.spans)
+            usable[row, :size, 2] = usable_tokens(one.pair, (first, last))
+            wanted[row, begin : end + 1, 2] = 1
+            continue
+        answers[row] = bool(one.spans)
+        usable[row, slice(*one.pair.text), :2] = True
+        for first, last in one.spans:
+            wanted[row, first : last + 1, 0] = 1
+            wanted[row, first, 1] = 1
+    return TagBatch(
+        torch.from_numpy(ids),
+        torch.from_numpy(types),
+        torch.from_numpy(marks),
+        torch.from_numpy(mask),
+        torch.from_numpy(usable),
+        torch.from_numpy(wanted),
+        torch.from_numpy(answers),
+        torch.from_numpy(places),
+    )
+
+
+def _mean(values: Tensor, weights: Tensor) -> Tensor:
+    return (values * weights).sum() / weights.sum().clamp(min=1)
+
+
+def _edges(states: Tensor, places: Tensor) -> Tensor:
+    own = mean_states(states, places[:, 0], places[:, 1])
+    labels = mean_states(states, places[:, 2], places[:, 3])
+    return torch.cat([states[:, 0], own, labels], -1)
+
+
+def _places(example: Example, own: Pair) -> Iterator[tuple[int, int, int, int, int]]:
+    """The tokens of each labelled answer and of its label, and the frame. A label that the question holds is none."""
+    asked = example.question.casefold()
+    for answer in example.answers:
+        if answer.label is None:
+            continue
+        source = example.title if answer.label.in_title else example.text
+        if source[answer.label.start : answer.label.end].casefold() in asked:
+            continue
+        area = own.title if answer.label.in_title else own.text
+        place = covering(own, own.text, answer.start, answer.end)
+        named = covering(own, area, answer.label.start, answer.label.end)
+        if place and named:
+            yield (*place, *named, min(answer.frame, len(FRAMES)))
+
+
+def _token_f1(found: tuple[int, int, float] | None, gold: tuple[int, int]) -> float:
+    if found is None:
+        return 0.0
+    first, last, _ = found
+    both = max(0, min(last, gold[1]) - max(first, gold[0]) + 1)
+    return 2 * both / (last - first + gold[1] - gold[0] + 2)
+
+
+def save_tagger(model: TagNet, folder: Path) -> None:
+    """Write the weights and the shape of a network."""
+    torch.save(model.state_dict(), folder / NET)
+    shape = json.dumps(asdict(model.config)) + "\n"
+    (folder / SHAPE).write_text(shape, encoding="utf-8")
+
+
+def export_tagger(trained: Path, folder: Path, *, int8: bool = True) -> None:
+    """Write the graphs and the tables of a trained network."""
+    state = torch.load(trained / NET, map_location="cpu", weights_only=True)
     weights = {name: value.float().numpy() for name, value in state.items()}
-    shape: Mapping[str, Any] = config["shape"]
-    write_atomically(folder / TAGGER, tag(weights, shape, int8=config["int8"]))
+    shape = json.loads((trained / SHAPE).read_text(encoding="utf-8"))
+    graph = gzip.compress(tag(weights, shape, int8=int8), mtime=0)
+    write_atomically(folder / TAGGER, graph)
+    write_atomically(folder / FRAME, frame(weights, shape, int8=int8))
+    vectors = weights["encoder.words.weight"]
+    steps = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), 1e-8) / WEIGHT_TOP
+    tables = io.BytesIO()
+    np.savez_compressed(
+        tables,
+        codes=np.round(vectors / steps).astype(np.int8),
+        steps=steps,
+        places=weights["encoder.places.weight"][:LONGEST_TAGGED].astype(np.float16),
+        types=weights["encoder.types.weight"],
+        marks=weights["marks.weight"],
+        relative=weights["encoder.relative.weight"],
+        layers=np.int64(shape["layers"]),
+    )
+    write_atomically(folder / TABLES, tables.getvalue())
 
 
 SPEC = TaskSpec(TagOptions, TagTask)

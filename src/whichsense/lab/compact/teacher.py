@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,14 @@ from whichsense.lab.compact.lists import (
 from whichsense.lab.compact.losses import evaluate_lists, start_end
 from whichsense.lab.compact.questions import DataConfig, ListConfig
 from whichsense.lab.train.loop import to_device
-from whichsense.lab.train.task import Lazy, Task, TaskSpec, prefetch
+from whichsense.lab.train.task import BatchT, Lazy, ModelT, Task, TaskSpec, prefetch
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import inputs
 from whichsense.models.bert.inputs import WEIGHTS, Inputs, best_device, compile_layers
 from whichsense.models.compact.encoder import BEGIN, END, PAD
 from whichsense.models.compact.nets import Score
+from whichsense.types import frozen
 
 # The teacher's network: a large encoder of transformers with the compact model's heads.
 
@@ -125,8 +126,7 @@ def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
 
 def load_teacher(folder: Path) -> TeacherNet:
     """A trained teacher, ready for inference."""
-    about = inputs.described(folder, TASK)
-    vocabulary = load_vocabulary(str(about.options["pieces"]))
+    vocabulary = load_vocabulary(str(inputs.described(folder, TASK).options["pieces"]))
     numbers = map_vocabulary(load_tokenizer(folder), vocabulary)
     net = TeacherNet(inputs.empty_encoder(folder), numbers)
     inputs.fill(net, folder)
@@ -211,8 +211,7 @@ def _score_batch(net: TeacherNet, batch: ListBatch) -> TeacherScores:
     output = infer(net, batch.pairs)
     # Pairs × 2 × tokens: log probabilities to be an answer's first and last token.
     first, last = start_end(output["span"], batch.pairs.region)
-    logs = torch.stack([first, last], 1)
-    best = logs.topk(TEACHER_TOKENS, dim=2)
+    best = torch.stack([first, last], 1).topk(TEACHER_TOKENS, dim=2)
     title_start = batch.pairs.heads[:, :1, None]
     title_size = batch.pairs.heads[:, 1:, None]
     places = to_passage_places(best.indices, title_start, title_size)
@@ -253,7 +252,7 @@ def _decode(body: bytes) -> TeacherScores:
 _SPAN_WEIGHT = 0.7  # of the span loss; the loss of relevance counts 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TeacherModel:
     """The encoder to train, and the word pieces that the lists are tokenized with."""
 
@@ -265,51 +264,75 @@ class _TeacherModel:
     """Tokens of a pair."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TeacherOptions:
-    model: _TeacherModel = field(default_factory=_TeacherModel)
-    data: DataConfig = field(default_factory=DataConfig)
-    lists: ListConfig = field(default_factory=ListConfig)
-    draw: ListDraw = field(default_factory=lambda: ListDraw(24, 12))
+    model: _TeacherModel = _TeacherModel()
+    data: DataConfig = DataConfig()
+    lists: ListConfig = ListConfig()
+    draw: ListDraw = ListDraw(24, 12)
 
 
-class TeacherTask(Task[TeacherNet, ListBatch]):
-    """The best model is the one whose best string of a list is most often a gold answer."""
+class ListTask(Task[ModelT, BatchT]):
+    """A task over lists of passages. The best model's best string of a list is most often a gold answer."""
 
     metric = "exact"
     higher_is_better = True
 
-    def __init__(self, options: _TeacherOptions) -> None:
+    def __init__(self, options: Any, vocabulary: list[str]) -> None:
         self.options = options
-        model = options.model
-        self.vocabulary = load_vocabulary(model.pieces)
-        self.tokenizer = CachedTokenizer.of(self.vocabulary)
+        self.vocabulary = vocabulary
+        self.tokenizer = CachedTokenizer.of(vocabulary)
         self.train, self.dev = load_training_lists(
-            options.data, options.lists, self.vocabulary, model.longest
+            options.data, options.lists, vocabulary, options.model.longest
         )
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """How often each list is drawn."""
+        return list_probabilities(self.train, self.options.data.weights)
+
+    def make_batch(self, numbers: Sequence[int], rng: np.random.Generator) -> BatchT:
+        """Make a batch of some slots of these lists."""
+        raise NotImplementedError
+
+    def batches(self, epoch: int, seed: int) -> Any:
+        size = self.options.draw.lists
+        return Lazy(
+            draw_numbers(self.probabilities, size, epoch, seed),
+            lambda item: self.make_batch(item[1], batch_rng(seed, epoch, item[0])),
+        )
+
+    def read(self, model: ModelT, batch: ListBatch) -> dict[str, Tensor]:
+        raise NotImplementedError
+
+    def evaluate(self, model: ModelT) -> dict[str, float]:
+        return evaluate_lists(
+            partial(self.read, model),
+            self.dev,
+            self.tokenizer,
+            self.options.model.longest,
+            next(model.parameters()).device,
+        )
+
+
+class TeacherTask(ListTask[TeacherNet, ListBatch]):
+    def __init__(self, options: _TeacherOptions) -> None:
+        super().__init__(options, load_vocabulary(options.model.pieces))
         # Lists have BERT's ids; the teacher's tokenizer is saved beside its weights.
-        self.own_tokenizer = load_tokenizer(located(model.base))
+        self.own_tokenizer = load_tokenizer(located(options.model.base))
 
     def build(self) -> TeacherNet:
         encoder = inputs.encoder(located(self.options.model.base))
         return TeacherNet(encoder, map_vocabulary(self.own_tokenizer, self.vocabulary))
 
-    @cached_property
-    def _probabilities(self) -> NDArray[np.float64]:
-        return list_probabilities(self.train, self.options.data.weights)
+    def make_batch(self, numbers: Sequence[int], rng: np.random.Generator) -> ListBatch:
+        count, longest = self.options.draw.passages, self.options.model.longest
+        slots = [sample_slots(self.train, one, count, rng) for one in numbers]
+        return build_list_batch(self.train, numbers, slots, longest)
 
-    def batches(self, epoch: int, seed: int) -> Any:
-        draw = self.options.draw
-        longest = self.options.model.longest
-        numbers = draw_numbers(self._probabilities, draw.lists, epoch, seed)
-
-        def build_batch(item: tuple[int, list[int]]) -> ListBatch:
-            number, lists = item
-            rng = batch_rng(seed, epoch, number)
-            slots = [sample_slots(self.train, one, draw.passages, rng) for one in lists]
-            return build_list_batch(self.train, lists, slots, longest)
-
-        return Lazy(numbers, build_batch)
+    def read(self, model: TeacherNet, batch: ListBatch) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = model(batch.pairs)
+        return found
 
     def loss(
         self, model: TeacherNet, batch: ListBatch
@@ -322,15 +345,6 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
         }
         return total, logged
 
-    def evaluate(self, model: TeacherNet) -> dict[str, float]:
-        return evaluate_lists(
-            lambda batch: model(batch.pairs),
-            self.dev,
-            self.tokenizer,
-            self.options.model.longest,
-            next(model.parameters()).device,
-        )
-
     def save(self, model: TeacherNet, folder: Path) -> None:
         config: Any = model.encoder.config
         inputs.save(
@@ -341,9 +355,6 @@ class TeacherTask(Task[TeacherNet, ListBatch]):
             config=config,
             options={"pieces": self.options.model.pieces},
         )
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
 
 
 SPEC = TaskSpec(_TeacherOptions, TeacherTask)

@@ -24,7 +24,7 @@ from whichsense.lab.compact.questions import (
     is_held_out,
 )
 from whichsense.lab.datasets import Annotation, QAPair, Question
-from whichsense.types import Passage
+from whichsense.types import Passage, frozen
 
 SOURCE = "topics"
 _HELD_OUT = 5  # one topic in so many is held out: the scorer is fitted on them
@@ -33,7 +33,7 @@ _SLOTS = 24  # of a list
 Row = TypeVar("Row")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicRewrite:
     """A rewrite of a topic's question for one of its answers."""
 
@@ -44,7 +44,7 @@ class TopicRewrite:
     """The way in which it is false; empty: it is true."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedRewrite:
     """A rewrite that a model proposed for an answer, and a reader's marks."""
 
@@ -90,25 +90,20 @@ class Topics:
     @property
     def names(self) -> list[str]:
         """Each once, in the order of the passages."""
-        names: dict[str, None] = {}
-        for passage in self.passages:
-            names[topic_of(passage.id)] = None
+        names: dict[str, None] = {
+            topic_of(passage.id): None for passage in self.passages
+        }
         return list(names)
 
     def only(self, names: Collection[str]) -> Topics:
         names = set(names)
-        passages = []
-        for passage in self.passages:
-            if topic_of(passage.id) in names:
-                passages.append(passage)
-        questions = []
-        for question in self.questions:
-            if topic_of(question.id) in names:
-                questions.append(question)
-        judged = []
-        for rewrite in self.judged:
-            if topic_of(rewrite.id) in names:
-                judged.append(rewrite)
+        passages = [
+            passage for passage in self.passages if topic_of(passage.id) in names
+        ]
+        questions = [
+            question for question in self.questions if topic_of(question.id) in names
+        ]
+        judged = [rewrite for rewrite in self.judged if topic_of(rewrite.id) in names]
         return Topics(tuple(passages), tuple(questions), self.rewrites, tuple(judged))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
@@ -167,10 +162,11 @@ def _gold_rewrites(
     for rewrite in rewrites:
         if rewrite.kind:
             continue
-        others = []
-        for number, aliases in enumerate(answers):
-            if number != rewrite.answer:
-                others.append(aliases[0])
+        others = [
+            aliases[0]
+            for number, aliases in enumerate(answers)
+            if number != rewrite.answer
+        ]
         yield GoldRewrite((rewrite.question,), answers[rewrite.answer], tuple(others))
 
 
@@ -178,10 +174,11 @@ def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
     """The topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
     topics = Topics.read(data.topic_folders)
     copies = find_copies([one.text for one in topics.questions], data)
-    questions = []
-    for number, question in enumerate(topics.questions):
-        if number not in copies:
-            questions.append(question)
+    questions = [
+        question
+        for number, question in enumerate(topics.questions)
+        if number not in copies
+    ]
     topics = replace(topics, questions=tuple(questions))
     # What readers judged is learnt from: a model that had learnt a topic would have proposed nothing new for it.
     judged = {topic_of(rewrite.id) for rewrite in topics.judged}
@@ -221,10 +218,10 @@ def _parse_question(row: dict[str, Any]) -> Question:
 
 
 def _parse_rewrites(row: dict[str, Any]) -> tuple[str, tuple[TopicRewrite, ...]]:
-    rewrites = []
-    for line in (*row["true"], *row["false"]):
-        kind = line.get("kind", "")
-        rewrites.append(TopicRewrite(line["question"], line["answer"], kind))
+    rewrites = [
+        TopicRewrite(line["question"], line["answer"], line.get("kind", ""))
+        for line in (*row["true"], *row["false"])
+    ]
     return row["id"], tuple(rewrites)
 
 

@@ -135,11 +135,11 @@ def fit_answers(
         data.add_answers(scene, question)
         progress(done / len(every), done)
     known = compact.trust
-    answer = _fit(data.answers[True], known.in_small.answer)
+    answer = _fit(data.answers[True], Trust().in_small.answer, people.IN_SMALL_BY)
     return replace(
         known,
         in_small=replace(IN_SMALL, answer=answer),
-        answerable=_fit(data.best, known.answerable),
+        answerable=_fit(data.best, Trust().answerable, people.IN_SMALL_BY),
     )
 
 
@@ -159,7 +159,7 @@ def fit_trust(
         if marked:
             data.add_rewrites(scene, marked)
         progress(done / len(every), done)
-    return build_trust(data)
+    return build_trust(data, has_marks=compact.tagger is not None)
 
 
 def judged_corpora(
@@ -189,26 +189,30 @@ def _pair_up(
             yield corpus, question, marks.get(question.id, ())
 
 
-def build_trust(data: TrustData) -> Trust:
+def build_trust(data: TrustData, *, has_marks: bool) -> Trust:
     """Nets over the rows; the defaults where there are too few."""
     default = Trust()
-    # In a large corpus asking the question once more tells nothing beyond the reader's own probability.
-    own = []
-    for row, label in data.answers[False]:
-        own.append(({"probability": row["probability"]}, label))
-    in_large = _fit(own, default.in_large.answer)
-    in_small = _fit(data.answers[True], default.in_small.answer)
+    by_size = (people.IN_LARGE_BY, people.IN_SMALL_BY)
+    large_by, small_by = by_size if has_marks else (people.WITHOUT_MARKS_BY,) * 2
+    in_large = _fit(data.answers[False], default.in_large.answer, large_by)
+    in_small = _fit(data.answers[True], default.in_small.answer, small_by)
     return Trust(
         replace(default.in_large, answer=in_large),
         replace(default.in_small, answer=in_small),
-        _fit(data.best, default.answerable),
+        _fit(data.best, default.answerable, small_by),
         _fit(data.true, default.true),
         _fit(data.fluent, default.fluent),
     )
 
 
-def _fit(labelled: Sequence[tuple[_Row, float]], default: Net) -> Net:
+def _fit(
+    labelled: Sequence[tuple[_Row, float]], default: Net, names: Sequence[str] = ()
+) -> Net:
+    """A net over the features of these names, or over all; the default where there are too few rows."""
     labels = [label for _, label in labelled]
     if len(labels) < _FEWEST or not 0 < sum(labels) < len(labels):
         return default
-    return fit([row for row, _ in labelled], labels)
+    rows = []
+    for row, _ in labelled:
+        rows.append({name: row[name] for name in names or row})
+    return fit(rows, labels)

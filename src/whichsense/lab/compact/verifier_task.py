@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.errors import BadConfig
+from whichsense.errors import BadConfig, require
 from whichsense.lab.compact import losses
-from whichsense.lab.compact.batches_of_lists import ListBatch, build_list_batch
 from whichsense.lab.compact.encoder_task import (
     EncoderBatch,
     EncoderOptions,
@@ -38,7 +37,7 @@ from whichsense.lab.train.task import Lazy, TaskSpec
 from whichsense.models.compact.encoder import LONGEST_QUESTION, LONGEST_TITLE, pair
 from whichsense.models.compact.nets import CompactNet
 from whichsense.text.words import words
-from whichsense.types import Passage
+from whichsense.types import Passage, frozen
 
 # Texts that a person could have written, and the same texts broken in the ways in which rewrites
 # break.
@@ -48,7 +47,7 @@ _PRESENT = {"was": "is", "were": "are", "did": "does"}
 _FEWEST_WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FluentText:
     """A question as a person wrote it, and the question that it was rewritten from; that is empty if there is none."""
 
@@ -63,8 +62,7 @@ def break_text(
     row = one.text.split()
     if len(row) < _FEWEST_WORDS:
         return None
-    way = rng.choice(_WAYS)
-    broken = way(row, one, rng.choice(others), rng)
+    broken = rng.choice(_WAYS)(row, one, rng.choice(others), rng)
     if broken is None or _key(broken) == _key(row):
         return None
     return " ".join(broken)
@@ -107,8 +105,7 @@ def _cut(
     """The end of the addition, or of the text, is missing: a preposition or half a name is left."""
     first, end = inserted_words(one.prompt.split(), row)
     if one.prompt and end - first > 1:
-        length = rng.randint(1, end - first - 1)
-        return row[: end - length] + row[end:]
+        return row[: end - rng.randint(1, end - first - 1)] + row[end:]
     return [*row, rng.choice(_PREPOSITIONS)]
 
 
@@ -227,8 +224,7 @@ def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
                 complete=True,
                 refuted=not rewrite.true,
             )
-            own = _topic_passages(topics, rewrite.id)
-            _add_list(builder, asked, own, corpus)
+            _add_list(builder, asked, _topic_passages(topics, rewrite.id), corpus)
     return builder.build()
 
 
@@ -295,11 +291,10 @@ def _add_list(
 _FLUENCY_WEIGHT = 0.5
 _LONGEST_TEXT = LONGEST_QUESTION + LONGEST_TITLE + 4  # tokens, with four special ones
 _JUDGED_TEXTS = 0.5  # of the texts of a batch: rewrites whose fluency a reader judged
-_EVALUATED_LISTS = 16
 _EVALUATED_TEXTS = 512
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RewriteLists:
     """A recipe's `[rewrites]`: lists of the topics' rewrites."""
 
@@ -313,9 +308,9 @@ class _RewriteLists:
     """Texts of a batch whose fluency is learnt; half of them are broken."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerifierOptions(EncoderOptions):
-    rewrites: _RewriteLists = field(default_factory=_RewriteLists)
+    rewrites: _RewriteLists = _RewriteLists()
 
 
 class FluencyBatch(NamedTuple):
@@ -444,7 +439,8 @@ class VerifierTask(EncoderTask):
         device = model.span.weight.device
         # Few topics may leave none that is held out.
         mass = [np.zeros(0, np.float32)]
-        for prepared in self._held_out_batches():
+        longest = self.options.model.longest
+        for _, prepared in losses.all_batches(self.true_or_false, longest):
             batch = to_device(prepared, device)
             output = model.read(*batch.pairs[:3])
             logs = losses.passage_shares(output["relevance"], batch.valid)
@@ -459,13 +455,6 @@ class VerifierTask(EncoderTask):
         measures["asked_again"] = area_under_curve(np.concatenate(mass), ~refuted)
         measures["fluency"] = area_under_curve(logits.cpu().numpy(), fluent)
         return measures
-
-    def _held_out_batches(self) -> Iterator[ListBatch]:
-        pack = self.true_or_false
-        for start in range(0, len(pack), _EVALUATED_LISTS):
-            numbers = range(start, min(start + _EVALUATED_LISTS, len(pack)))
-            slots = [pack.slot_range(number) for number in numbers]
-            yield build_list_batch(pack, numbers, slots, self.options.model.longest)
 
     def data(self) -> list[Path]:
         return [*self.options.data.paths(), *self.options.data.topic_files]
@@ -498,15 +487,10 @@ def _gold_rewrites(lists: Pack) -> Iterator[FluentText]:
 
 
 def area_under_curve(scores: NDArray[Any], labels: NDArray[Any]) -> float:
-    """The probability that a positive has a higher score than a negative; ties count half."""
-    positives = np.sort(scores[labels])
-    negatives = scores[~labels]
-    if not len(positives) or not len(negatives):
+    """The probability that a positive has a higher score than a negative; a half if there are not both."""
+    if labels.all() or not labels.any():
         return 0.5
-    below = np.searchsorted(positives, negatives, "left")
-    up_to = np.searchsorted(positives, negatives, "right")
-    wins = len(positives) - (below + up_to) / 2
-    return float(wins.mean() / len(positives))
+    return float(require("sklearn.metrics", "train").roc_auc_score(labels, scores))
 
 
 SPEC = TaskSpec(VerifierOptions, VerifierTask)

@@ -36,7 +36,7 @@ from whichsense.lab.compact.questions import (
 )
 from whichsense.lab.metrics.ambignq import question_scores
 from whichsense.lab.train.loop import to_device
-from whichsense.lab.train.task import Lazy, Task, TaskSpec
+from whichsense.lab.train.task import Lazy, Task, TaskSpec, group_batches
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder import (
@@ -65,6 +65,7 @@ from whichsense.models.compact.writer import (
     rewriting,
 )
 from whichsense.text.words import normalize
+from whichsense.types import frozen
 
 # Corrupted texts: words are taken out, and the writer learns to restore them.
 
@@ -76,7 +77,7 @@ _REPEATED_WORD = 0.25  # how often a word too many is left, which has to go
 _RESTORED_WEIGHT = 1.5  # of a token that was taken out, beyond the others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _CutText:
     """The remaining tokens of a text, and the weights of the whole with its end: tokens that were taken out count
     more."""
@@ -142,7 +143,7 @@ _CONTEXT = 30  # tokens on either side of a sentence
 _normal = lru_cache(_CACHE_SIZE)(normalize)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Example:
     """A prompt, what is written after it up to its end, and the weight of each of these tokens."""
 
@@ -151,7 +152,7 @@ class Example:
     weights: list[float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListReading:
     """One reading of a list's question, and the number of its answer in the list."""
 
@@ -226,8 +227,7 @@ class RewriteExamples:
             return None
         answer: list[int] = []
         if asked.answers:
-            shortest = min(asked.answers[0], key=len)
-            answer = answer_ids(self.tokenizer, shortest)
+            answer = answer_ids(self.tokenizer, min(asked.answers[0], key=len))
         # The writer must manage without an answer, too.
         if rng.random() >= 0.85:
             answer = []
@@ -361,7 +361,7 @@ def _answer_number(question: TrainingQuestion, reading: GoldRewrite) -> int | No
 WRITER = "writer.pt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterModel:
     """A recipe's `[model]`."""
 
@@ -505,7 +505,7 @@ _TRIES = 50  # for each example of a batch: not every list gives one
 _EVALUATION_BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _WriterDraw:
     """A recipe's `[draw]`: what a batch holds."""
 
@@ -520,12 +520,12 @@ class _WriterDraw:
     """The weight of an inserted token beyond the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterOptions:
-    model: WriterModel = field(default_factory=WriterModel)
-    data: DataConfig = field(default_factory=DataConfig)
-    lists: ListConfig = field(default_factory=ListConfig)
-    draw: _WriterDraw = field(default_factory=_WriterDraw)
+    model: WriterModel = WriterModel()
+    data: DataConfig = DataConfig()
+    lists: ListConfig = ListConfig()
+    draw: _WriterDraw = _WriterDraw()
 
 
 class WriterTask(BaseWriterTask):
@@ -569,13 +569,11 @@ class WriterTask(BaseWriterTask):
         ]
         counts = Counter(keys)
         # The share of a key is divided among its readings.
-        each = [shares.get(key, 1.0) / counts[key] for key in keys]
-        return list(accumulate(each))
+        return list(accumulate([shares.get(key, 1.0) / counts[key] for key in keys]))
 
     def batches(self, epoch: int, seed: int) -> Any:
         # As many batches as would hold an example of every list.
-        size = self.options.draw.batch
-        count = max(1, len(self.examples.pack) // size)
+        count = max(1, len(self.examples.pack) // self.options.draw.batch)
 
         def build_batch(number: int) -> WriterBatch:
             rng = random.Random(f"{seed}/{epoch}/{number}")
@@ -591,8 +589,7 @@ class WriterTask(BaseWriterTask):
         weights = list(shares.values())
         examples: list[Example] = []
         for _ in range(_TRIES * size):
-            kind = rng.choices(kinds, weights)[0]
-            example = self._draw_example(kind, rng)
+            example = self._draw_example(rng.choices(kinds, weights)[0], rng)
             if example is not None:
                 examples.append(example)
             if len(examples) == size:
@@ -623,8 +620,7 @@ class WriterTask(BaseWriterTask):
                 pairs.append((reading, example))
         scores: list[tuple[float, ...]] = []
         sums = np.zeros(2)  # loss, tokens
-        for start in range(0, len(pairs), _EVALUATION_BATCH):
-            part = pairs[start : start + _EVALUATION_BATCH]
+        for part in group_batches(pairs, _EVALUATION_BATCH):
             examples = [example for _, example in part]
             batch = to_device(collate(examples), model.out_bias.device)
             _, loss, count = model.loss(batch)
@@ -641,11 +637,7 @@ class WriterTask(BaseWriterTask):
     ) -> tuple[float, ...]:
         rewrite = joined([self.start.vocabulary[token] for token in tokens])
         question = self.dev_examples.pack.asked[reading.number].text
-        references = "|".join(reading.rewriting.rewrites)
-        return question_scores(question, references, rewrite)
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
+        return question_scores(question, "|".join(reading.rewriting.rewrites), rewrite)
 
 
 @torch.inference_mode()
@@ -654,8 +646,7 @@ def _greedy(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
     written = torch.zeros_like(batch.written)
     written[:, 0] = REWRITE
     for place in range(LONGEST_OUTPUT):
-        states = model(batch._replace(written=written))[:, place]
-        scores = model.scores(states)
+        scores = model.scores(model(batch._replace(written=written))[:, place])
         # Padding, unused and unknown pieces and [CLS] are never written.
         scores[:, :END] = float("-inf")
         best = scores.argmax(-1)

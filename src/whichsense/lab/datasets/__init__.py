@@ -107,8 +107,7 @@ def fetch(
 ) -> Path:
     """Download a dataset into the data folder, check it, and move it into place in one step.
 
-    A file that is there already is not fetched again without `force`. An interrupted download resumes where the
-    server supports it and its file is still the same.
+    A file that is there already is not fetched again without `force`.
     """
     # The network modules cost import time that loading does not need.
     from whichsense.lab.datasets.fetching import fetch_dataset

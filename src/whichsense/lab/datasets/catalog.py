@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from whichsense.errors import BadConfig, MissingData, NoDataset, did_you_mean
 from whichsense.files import COMPRESSED, cache_folder
+from whichsense.types import frozen
 
 # The catalog of datasets, from the text files in `catalog/`: source, licence, citation, releases.
 
 _FOLDER = Path(__file__).parent / "catalog"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """A file as it was published.
 
@@ -34,7 +34,7 @@ class Release:
     """True where the file is also searched for at the top of the data folder: its name identifies it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Download:
     """The address of an official release."""
 
@@ -44,7 +44,7 @@ class Download:
     """The file's name inside a .zip or .tar.gz."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """The fields that the splits of a dataset share."""
 
@@ -59,7 +59,7 @@ class Family:
     """True where the files are part of this package."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One dataset that can be loaded: `ambignq/dev`."""
 
@@ -97,11 +97,11 @@ def entry(name: str) -> Entry:
 
 @cache
 def _entries() -> dict[str, Entry]:
-    entries: dict[str, Entry] = {}
-    for path in sorted(_FOLDER.glob("*.toml")):
-        for one in _read_family(path):
-            entries[one.name] = one
-    return entries
+    return {
+        one.name: one
+        for path in sorted(_FOLDER.glob("*.toml"))
+        for one in _read_family(path)
+    }
 
 
 def _read_family(path: Path) -> list[Entry]:
@@ -115,11 +115,10 @@ def _read_family(path: Path) -> list[Entry]:
     if not splits:
         raise BadConfig(f"{path}: no [splits.…] table.")
     family = from_table(Family, {"name": path.stem, **table}, str(path))
-    entries = []
-    for split, fields in splits.items():
-        with_reader = {"reader": reader, **fields}
-        entries.append(_parse_entry(family, split, with_reader, str(path)))
-    return entries
+    return [
+        _parse_entry(family, split, {"reader": reader, **fields}, str(path))
+        for split, fields in splits.items()
+    ]
 
 
 def _parse_entry(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Generic, TypeVar, overload
 
@@ -24,8 +24,9 @@ from whichsense.lab.datasets.catalog import (
     matching_releases,
 )
 from whichsense.lab.datasets.records import Question, Record
-from whichsense.lab.datasets.rows import Reader, read_rows
+from whichsense.lab.datasets.rows import Reader, Rows
 from whichsense.text.words import words
+from whichsense.types import frozen
 
 # Find questions that repeat others: equal, or with nearly the same words.
 
@@ -49,9 +50,7 @@ def find_near_duplicates(
         raise ValueError(f"threshold must be over 0 and at most 1, not {threshold}")
     known = [frozenset(words(text)) for text in against]
     asked = [frozenset(words(text)) for text in questions]
-    frequency: Counter[str] = Counter()
-    for tokens in (*known, *asked):
-        frequency.update(tokens)
+    frequency = Counter(chain.from_iterable((*known, *asked)))
     # word → positions in `against` of the questions that have it among their rarest words
     index: defaultdict[str, list[int]] = defaultdict(list)
     for number, tokens in enumerate(known):
@@ -59,30 +58,18 @@ def find_near_duplicates(
             index[word].append(number)
     duplicates: dict[int, int] = {}
     for number, tokens in enumerate(asked):
-        candidates: set[int] = set()  # positions in `against`
-        for word in _rarest_words(tokens, frequency, threshold):
-            candidates.update(index[word])
+        rarest = _rarest_words(tokens, frequency, threshold)
+        candidates = set(chain.from_iterable(index[word] for word in rarest))
         for candidate in sorted(candidates):
             if _overlap_enough(tokens, known[candidate], threshold):
                 duplicates[number] = candidate
                 break
-    _add_wordless(duplicates, asked, known)
     return duplicates
 
 
-def _add_wordless(
-    duplicates: dict[int, int], asked: list[_Words], known: list[_Words]
-) -> None:
-    """A text of punctuation alone has no words; it repeats every other such text."""
-    if frozenset() not in known:
-        return
-    first = known.index(frozenset())
-    for number, tokens in enumerate(asked):
-        if not tokens:
-            duplicates[number] = first
-
-
 def _overlap_enough(one: _Words, other: _Words, threshold: float) -> bool:
+    if not one:  # punctuation alone, which repeats every other such text
+        return not other
     small, large = sorted((len(one), len(other)))
     if small / large < threshold:  # even if the smaller set is a subset of the larger
         return False
@@ -95,7 +82,7 @@ def _rarest_words(
 ) -> list[str]:
     """The prefix: of n words, as many as leave a rest that cannot reach the threshold alone."""
     if not tokens:
-        return []
+        return [""]
     # Rounding errors must not demand a word too many.
     needed = math.ceil(threshold * len(tokens) - 1e-9)
     ranked = sorted(tokens, key=lambda word: (frequency[word], word))
@@ -179,7 +166,7 @@ class Dataset(Generic[_RecordT_co]):
 
 def read_file(about: Entry, path: Path, fix: str) -> Iterator[Record]:
     """The records of one file, by the reader that the catalog names."""
-    return READERS[about.reader](path, about.inside, fix)
+    return READERS[about.reader](Rows(path, fix, about.inside))
 
 
 @overload
@@ -230,7 +217,7 @@ def _about(name: str) -> Entry:
     path = Path(name)
     if not path.is_file():
         return entry(name)
-    first = next(iter(read_rows(path, _NOT_KNOWN)), None)
+    first = next(iter(Rows(path, _NOT_KNOWN)), None)
     fields = first.value if first is not None else {}
     found = [reader for field, reader in _READER_BY_FIELD.items() if field in fields]
     release = Release((path.name,), "own")
@@ -262,15 +249,14 @@ def _drop_near_duplicates(
 ) -> list[_RecordT_co]:
     """The records whose text does not nearly equal that of one of the others."""
     texts = [record.text for record in records]
-    other_texts = [other.text for other in others]
-    duplicates = find_near_duplicates(texts, other_texts)
+    duplicates = find_near_duplicates(texts, [other.text for other in others])
     return [record for number, record in enumerate(records) if number not in duplicates]
 
 
 # Check a file against the catalog: checksum, count, and the schema of every record.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckReport:
     """The result of a check: `problem` is empty where there is none."""
 

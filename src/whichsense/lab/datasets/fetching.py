@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import http.client
-import json
 import os
 import shutil
 import tarfile
@@ -65,8 +64,8 @@ def fetch_dataset(
         folder.mkdir(parents=True, exist_ok=True)
         file_name = about.download.url.rsplit("/", 1)[-1]
         part = folder / f".{file_name}.part"
-        _download(about.download, part, progress)
         try:
+            _download(about.download, part, progress)
             return _put_in_place(about, part, data_dir)
         finally:
             part.unlink(missing_ok=True)
@@ -106,63 +105,24 @@ def _is_disk_error(error: Exception) -> TypeGuard[OSError]:
 
 def _download(source: Download, part: Path, progress: Progress) -> None:
     """Download the whole file into `part`, and compare its checksum."""
-    if part.exists() and source.sha256 and sha256(part) == source.sha256:
-        return
-    resumed = _receive(source.url, part, progress)
-    if not source.sha256 or sha256(part) == source.sha256:
-        return
-    part.unlink()
-    if resumed:
-        # The rest may belong to a newer file than the beginning: download all of it.
-        _receive(source.url, part, progress)
-        if sha256(part) == source.sha256:
-            return
-        part.unlink()
-    raise DamagedData(
-        f"{source.url} has the wrong checksum (expected sha256 {source.sha256}). Nothing was changed. "
-        "It was damaged on the way or has a new version: try again, or report it."
-    )
-
-
-def _receive(url: str, part: Path, progress: Progress) -> bool:
-    """Download, resuming where the server supports it; True where it resumed.
-
-    A file beside `part` keeps the tag of the version that was begun.
-    """
-    tag_file = part.with_suffix(".tag")
-    begun = part.stat().st_size if part.exists() else 0  # bytes
-    tag = json.loads(tag_file.read_text()) if begun and tag_file.exists() else ""
-    request = urllib.request.Request(url, headers={"User-Agent": "whichsense"})
-    if begun and tag:
-        request.add_header("Range", f"bytes={begun}-")
-        request.add_header("If-Range", tag)
-    try:
-        answer = urllib.request.urlopen(request, timeout=_TIMEOUT)
-    except urllib.error.HTTPError as error:
-        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not begun:
-            raise
-        error.close()
-        part.unlink()  # it is longer than the file that is there now
-        return _receive(url, part, progress)
-    with answer:
-        resumed: bool = answer.status == http.HTTPStatus.PARTIAL_CONTENT
-        done = begun if resumed else 0
-        length = answer.headers.get("Content-Length")
-        total = done + int(length) if length else None
-        tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-        # A weak tag does not promise the same bytes, so that it cannot be used to resume.
-        tag_file.write_text(json.dumps("" if tag.startswith("W/") else tag))
-        with open(part, "ab" if resumed else "wb") as file:
+    request = urllib.request.Request(source.url, headers={"User-Agent": "whichsense"})
+    done = 0  # bytes
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+        total = int(answer.headers.get("Content-Length") or 0)
+        with open(part, "wb") as file:
             while chunk := answer.read(_CHUNK):
                 file.write(chunk)
                 done += len(chunk)
                 progress(done / total if total else None, done // 1024)
-    if total is not None and done < total:
+    if done < total:
         raise http.client.HTTPException(
-            f"the connection broke after {done:,} of {total:,} bytes; run it again to go on"
+            f"the connection broke after {done:,} of {total:,} bytes; run it again"
         )
-    tag_file.unlink(missing_ok=True)
-    return resumed
+    if source.sha256 and sha256(part) != source.sha256:
+        raise DamagedData(
+            f"{source.url} has the wrong checksum (expected sha256 {source.sha256}). Nothing was changed. "
+            "It was damaged on the way or has a new version: try again, or report it."
+        )
 
 
 def _put_in_place(about: Entry, part: Path, data_dir: str | Path | None) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import get_args
 
 from whichsense.lab.datasets.records import (
@@ -39,10 +38,9 @@ from whichsense.lab.datasets.records import (
 )
 from whichsense.lab.datasets.rows import (
     IdMaker,
-    ParsedJson,
     Row,
+    Rows,
     parse_annotations,
-    read_rows,
     several_answers,
     single_answer,
     split_references,
@@ -58,30 +56,30 @@ from whichsense.text.clarification import (
 _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 
-def read_unanswerable(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_unanswerable(rows: Rows) -> Iterator[Question]:
     """Questions without an answer."""
     # {id, question, kinds?}
-    for row in read_rows(path, fix):
+    for row in rows:
         kinds = row.texts("kinds", optional=True)
         yield Question(row.text("id"), row.text("question"), kinds=kinds)
 
 
-def read_nq_open(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_nq_open(rows: Rows) -> Iterator[Question]:
     """A question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
     # {question, answer: [alias…], id?}; FlashRAG: golden_answers; others: answers
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         text = row.text("question")
         key = ids.make_unique(row.text("id")) if row.has("id") else ids.from_text(text)
         answers = row.texts("answer", "golden_answers", "answers")
         yield Question(key, text, single_answer(answers))
 
 
-def read_efficientqa_test(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_efficientqa_test(rows: Rows) -> Iterator[Question]:
     """NQ-open's form, with the judged predictions of the EfficientQA systems."""
     # {question, answer, def_correct_predictions, poss_correct_predictions, def_incorrect_predictions}
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         text = row.text("question")
         yield JudgedQuestion(
             ids.from_text(text),
@@ -93,10 +91,10 @@ def read_efficientqa_test(path: Path, split: str, fix: str) -> Iterator[Question
         )
 
 
-def read_triviaqa(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_triviaqa(rows: Rows) -> Iterator[Question]:
     """TriviaQA's official JSON. The test set comes without answers."""
     # {Data: [{QuestionId, Question, Answer: {Value, Aliases}}]}
-    for row in read_rows(path, fix, "Data"):
+    for row in rows.under("Data"):
         answers = trivia_answers(row) if row.has("Answer") else ()
         annotations = single_answer(answers)
         yield Question(row.text("QuestionId"), row.text("Question"), annotations)
@@ -111,11 +109,11 @@ def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(aliases))
 
 
-def read_webquestions(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_webquestions(rows: Rows) -> Iterator[Question]:
     """The factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
     # {qId, qText, answers} or {utterance, targetValue}
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         text = row.text("qText", "utterance", "question")
         key = row.text("qId") if row.has("qId") else ids.from_text(text)
         answers = (
@@ -132,14 +130,13 @@ def _parse_target(target: str) -> tuple[str, ...]:
     >>> _parse_target('(list (description "Lawyer") (description Jamaica))')
     ('Lawyer', 'Jamaica')
     """
-    answers = [quoted or bare for quoted, bare in _DESCRIPTION.findall(target)]
-    return tuple(answers)
+    return tuple([quoted or bare for quoted, bare in _DESCRIPTION.findall(target)])
 
 
-def read_popqa(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_popqa(rows: Rows) -> Iterator[Question]:
     """PopQA with its metadata."""
     # {id, question, golden_answers, metadata: {subj, prop, s_pop}}
-    for row in read_rows(path, fix):
+    for row in rows:
         metadata = row.row("metadata")
         popularity = metadata.field("s_pop")
         yield EntityQuestion(
@@ -155,10 +152,10 @@ def read_popqa(path: Path, split: str, fix: str) -> Iterator[Question]:
 # Readers of datasets about ambiguity: AmbigNQ, CAmbigNQ, SituatedQA, CondAmbigQA, RAMDocs.
 
 
-def read_ambignq(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
+def read_ambignq(rows: Rows) -> Iterator[Question]:
     """AmbigNQ's light release, and the embedded sample, which adds `kinds` and `evidence`."""
     # {id, question, annotations: [{type, answer} or {type, qaPairs: [{question, answer}]}]}
-    for row in read_rows(path, fix):
+    for row in rows:
         yield Question(
             row.text("id"),
             row.text("question"),
@@ -167,10 +164,10 @@ def read_ambignq(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Ques
         )
 
 
-def read_ambignq_full(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_ambignq_full(rows: Rows) -> Iterator[Question]:
     """AmbigNQ's full release."""
     # AmbigNQ's row with viewed_doc_titles, used_queries: [{query, results}], nq_answer, nq_doc_title
-    for row in read_rows(path, fix):
+    for row in rows:
         yield FullQuestion(
             row.text("id"),
             row.text("question"),
@@ -193,13 +190,13 @@ def _parse_searches(row: Row) -> tuple[SearchQuery, ...]:
     return tuple(searches)
 
 
-def read_cambignq(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_cambignq(rows: Rows) -> Iterator[Question]:
     """CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options.
 
     The release has `dqs`, the rewrites that the options stand for, in place of AmbigNQ's annotations.
     """
     # AmbigNQ's full row with clarification_question, clarification_answers: [[alias…]…], dqs
-    for row in read_rows(path, fix):
+    for row in rows:
         clarification = row.text("clarification_question")
         answers = row.text_lists("clarification_answers")
         parsed = parse_clarification(
@@ -234,17 +231,16 @@ def _pair_up(
     if len(wordings) != len(answers):
         # which rewrite belongs to which answer is unknown then
         wordings = [()] * len(answers)
-    pairs = tuple(map(QAPair, answers, wordings))
-    return (Annotation("multipleQAs", pairs),)
+    return (Annotation("multipleQAs", tuple(map(QAPair, answers, wordings))),)
 
 
-def read_cambignq_part(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_cambignq_part(rows: Rows) -> Iterator[Question]:
     """CAmbigNQ's questions in CLAMBER, joined with AmbigNQ: the options are a list, their answers have rewrites.
 
     A question whose options do not match AmbigNQ's answers in number has no answers.
     """
     # {…, category, options, clarification_answers: [{question, answer, clarification}] or []}
-    for row in read_rows(path, fix):
+    for row in rows:
         options = row.texts("options")
         paired = row.rows("clarification_answers")
         if paired:
@@ -271,11 +267,11 @@ def _check_options(row: Row, options: tuple[str, ...], paired: list[Row]) -> Non
         raise row.bad("'clarification_answers' are not those of 'options'")
 
 
-def read_situatedqa(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_situatedqa(rows: Rows) -> Iterator[Question]:
     """SituatedQA, by time or by place."""
     # {id, question, edited_question, answer, any_answer, date or location}
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         prompt = row.text("id")
         if not (row.has("date") or row.has("location")):
             raise row.bad("no field 'date' or 'location'")
@@ -291,10 +287,10 @@ def read_situatedqa(path: Path, split: str, fix: str) -> Iterator[Question]:
         )
 
 
-def read_condambigqa(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_condambigqa(rows: Rows) -> Iterator[Question]:
     """CondAmbigQA: conditions, what is true under each, the retrieved passages."""
     # {id, question, properties: [{condition, groundtruth, citations}], ctxs: [{title, text}]}
-    for row in read_rows(path, fix):
+    for row in rows:
         conditions = tuple(map(_parse_condition, row.rows("properties")))
         if not conditions:
             raise row.bad("'properties' is empty")
@@ -319,11 +315,11 @@ def _parse_context(row: Row) -> Context:
     return Context(row.text("title"), row.text("text"))
 
 
-def read_ramdocs(path: Path | ParsedJson, split: str, fix: str) -> Iterator[Question]:
+def read_ramdocs(rows: Rows) -> Iterator[Question]:
     """RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
     # {question, documents: [{text, type, answer}], disambig_entity, gold_answers, wrong_answers}
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         text = row.text("question")
         entities = row.texts("disambig_entity")
         answers = row.texts("gold_answers")
@@ -355,10 +351,10 @@ _NO_CONTEXT = "No context provided"  # ASQA's sentence in place of a missing con
 _PREDICTIONS = ("prediction 1", "prediction 2", "prediction 3", "prediction 4")
 
 
-def read_asqa(path: Path | ParsedJson, split: str, fix: str) -> Iterator[LongQuestion]:
+def read_asqa(rows: Rows) -> Iterator[LongQuestion]:
     """ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
     # {ambiguous_question, qa_pairs: [{question, short_answers, context, wikipage}], wikipages, annotations}
-    for row in read_rows(path, fix, split):
+    for row in rows.under(rows.inside):
         pairs = row.rows("qa_pairs")
         long_answers = tuple(map(_parse_long_answer, row.rows("annotations")))
         if not pairs or not long_answers:
@@ -404,10 +400,10 @@ def _parse_piece(row: Row) -> Context:
     return Context(row.text("wikipage", default=""), row.text("content"))
 
 
-def read_asqa_part(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_asqa_part(rows: Rows) -> Iterator[Question]:
     """ASQA's train questions in QA-Feedback: passages for the whole question, none for a disambiguation."""
     # {id, question, split, long_answers, passages: [{content, wikipage}], qa_pairs}
-    for row in read_rows(path, fix):
+    for row in rows:
         pairs = row.rows("qa_pairs")
         long_answers = tuple(map(LongReference, row.texts("long_answers")))
         if not pairs or not long_answers:
@@ -425,11 +421,11 @@ def read_asqa_part(path: Path, split: str, fix: str) -> Iterator[Question]:
         )
 
 
-def read_qa_feedback(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_qa_feedback(rows: Rows) -> Iterator[Question]:
     """QA-Feedback: four predictions for each question, and human feedback."""
     # {question, passages: [[title, sentence…]…], gold, prediction 1 … 4, feedback, preference}
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         text = row.text("question")
         feedback = row.row("feedback")
         predictions = tuple(row.text(key) for key in _PREDICTIONS)
@@ -490,17 +486,17 @@ def _parse_preferences(row: Row) -> tuple[Preference, ...]:
     choices = row.numbers("preference")
     if len(choices) != len(pairs) or not {0, 1, 2}.issuperset(choices):
         raise row.bad(f"'preference' must be {len(pairs)} numbers, each 0, 1 or 2")
-    preferences = []
-    for pair, choice in zip(pairs, choices, strict=True):
-        better = pair[choice - 1] if choice else None
-        preferences.append(Preference(*pair, better))
+    preferences = [
+        Preference(*pair, pair[choice - 1] if choice else None)
+        for pair, choice in zip(pairs, choices, strict=True)
+    ]
     return tuple(preferences)
 
 
-def read_clapnq(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_clapnq(rows: Rows) -> Iterator[Question]:
     """ClapNQ: the passage is gold where the question has an answer in it."""
     # {id, input, passages: [{title, text, sentences}], output: [{answer, selected_sentences, meta}]}
-    for row in read_rows(path, fix):
+    for row in rows:
         long_answers = tuple(map(_parse_grounded_answer, row.rows("output")))
         texts = tuple(answer.text for answer in long_answers if answer.text)
         passages = []
@@ -536,10 +532,10 @@ def _parse_grounded_answer(row: Row) -> GroundedAnswer:
 # WiCE.
 
 
-def read_squad(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_squad(rows: Rows) -> Iterator[Question]:
     """SQuAD 1.1 and 2.0: the official JSON (`data`, answers with offsets) and a plain list with answer texts."""
     # {title, paragraphs: [{context, qas: [{id, question, answers, is_impossible}]}]}
-    for article in read_rows(path, fix, "data"):
+    for article in rows.under("data"):
         title = article.text("title").replace("_", " ")
         for paragraph in article.rows("paragraphs"):
             passage = Context(title, paragraph.text("context"), gold=True)
@@ -566,11 +562,11 @@ def _squad_answers(row: Row) -> tuple[str, ...]:
     return tuple(dict.fromkeys(answers))
 
 
-def read_gold_passages(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_gold_passages(rows: Rows) -> Iterator[Question]:
     """NQ-open questions with the passage that Natural Questions' annotators marked."""
     # {question, answers, ctxs: [{title, text, isgold}]}
     ids = IdMaker()
-    for row in read_rows(path, fix):
+    for row in rows:
         passages = []
         for item in row.rows("ctxs"):
             gold = bool(item.field("isgold"))
@@ -584,16 +580,15 @@ def read_gold_passages(path: Path, split: str, fix: str) -> Iterator[Question]:
         )
 
 
-def read_hotpotqa(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_hotpotqa(rows: Rows) -> Iterator[Question]:
     """HotpotQA: ten pages in sentences, some of them supporting."""
     # {_id, question, answer, supporting_facts: [[title, n]…], context: [[title, [sentence…]]…]}
-    for row in read_rows(path, fix):
+    for row in rows:
         supporting = {str(title) for title, _ in row.field("supporting_facts")}
         passages = []
         try:
             for title, sentences in row.field("context"):
-                text = "".join(sentences)
-                passages.append(Context(title, text, title in supporting))
+                passages.append(Context(title, "".join(sentences), title in supporting))
         except (TypeError, ValueError):
             raise row.bad("'context' must be a list of [title, sentences]") from None
         yield GroundedQuestion(
@@ -604,10 +599,10 @@ def read_hotpotqa(path: Path, split: str, fix: str) -> Iterator[Question]:
         )
 
 
-def read_musique(path: Path, split: str, fix: str) -> Iterator[Question]:
+def read_musique(rows: Rows) -> Iterator[Question]:
     """MuSiQue: twenty paragraphs, some of them supporting."""
     # {id, question, answer, answer_aliases, paragraphs: [{title, paragraph_text, is_supporting}]}
-    for row in read_rows(path, fix):
+    for row in rows:
         passages = []
         for item in row.rows("paragraphs"):
             gold = bool(item.value.get("is_supporting"))
@@ -622,10 +617,10 @@ def read_musique(path: Path, split: str, fix: str) -> Iterator[Question]:
         )
 
 
-def read_wice(path: Path, split: str, fix: str) -> Iterator[Claim]:
+def read_wice(rows: Rows) -> Iterator[Claim]:
     """WiCE: a claim, its label, and the sentences of the cited page that support it."""
     # {claim, label, supporting_sentences: [[n…]…], evidence: [sentence…], meta: {id, claim_title, …}}
-    for row in read_rows(path, fix):
+    for row in rows:
         meta = row.row("meta")
         evidence = row.texts("evidence")
         supporting = row.number_lists("supporting_sentences")

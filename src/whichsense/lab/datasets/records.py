@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from whichsense.text.words import normalize
+from whichsense.types import frozen
 
 # The records that datasets share: a question, its annotations, and the passages that come with it.
 
@@ -14,7 +14,7 @@ from whichsense.text.words import normalize
 AnnotationKind = Literal["singleAnswer", "multipleQAs"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """One item of a dataset: a question, or a claim to verify."""
 
@@ -22,7 +22,7 @@ class Record:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QAPair:
     """One answer with its aliases and, where annotators wrote one, the rewrite that it answers."""
 
@@ -38,7 +38,7 @@ class QAPair:
         return self.questions[0] if self.questions else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotation:
     """One annotator's answer: a single answer to the question as it is, or several, each with a rewrite."""
 
@@ -55,7 +55,7 @@ class Annotation:
         return tuple(pair.answers for pair in self.pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question(Record):
     """A question with its annotations. A question without annotations has no known answer.
 
@@ -102,7 +102,7 @@ class Question(Record):
         return merge_answers(every)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """A passage that comes with a question; `gold` where annotators marked it as answering."""
 
@@ -173,7 +173,7 @@ DocumentKind = Literal["correct", "misinfo", "noise"]
 ClaimLabel = Literal["supported", "partially_supported", "not_supported"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchQuery:
     """An annotator's query, and the results that the search engine returned (title and snippet)."""
 
@@ -181,7 +181,7 @@ class SearchQuery:
     results: tuple[Context, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullQuestion(Question):
     """AmbigNQ's full release: the annotators' searches, and the answer of Natural Questions."""
 
@@ -191,7 +191,7 @@ class FullQuestion(Question):
     nq_title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClarifiedQuestion(FullQuestion):
     """CAmbigNQ: the clarification question, and the answers (aliases) of its options in their order."""
 
@@ -202,7 +202,7 @@ class ClarifiedQuestion(FullQuestion):
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LongReference:
     """A long answer by one annotator, with the pieces of Wikipedia that they added to the given ones."""
 
@@ -210,7 +210,7 @@ class LongReference:
     knowledge: tuple[Context, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LongQuestion(Question):
     """ASQA. Its only annotation holds the disambiguations.
 
@@ -227,7 +227,7 @@ class LongQuestion(Question):
     """The AmbigNQ split that the question is in, where the file has it: "train" or "val"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorSpan:
     """QA-Feedback: an error in the first prediction, `prediction[start:end]`."""
 
@@ -239,7 +239,7 @@ class ErrorSpan:
     """The repeated span of a redundant one, or the passage and sentence that contradict it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissingInformation:
     """QA-Feedback: sentences of a passage that the first prediction should have used."""
 
@@ -251,7 +251,7 @@ class MissingInformation:
     """Numbers of the sentences in the passage, from 1; 0 is the title."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SentencePassage:
     """A passage that is split into sentences."""
 
@@ -259,7 +259,7 @@ class SentencePassage:
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preference:
     """A comparison of two predictions: positions from 0, and which of them is better; None for no preference."""
 
@@ -268,7 +268,7 @@ class Preference:
     better: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FeedbackQuestion(Question):
     """QA-Feedback: four model answers to a question of ASQA, and human feedback on them.
 
@@ -284,7 +284,7 @@ class FeedbackQuestion(Question):
     preferences: tuple[Preference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SituatedQuestion(Question):
     """SituatedQA: the same question asked at a date or in a place, and its rewrite that says so.
 
@@ -298,14 +298,14 @@ class SituatedQuestion(Question):
     any_answers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroundedQuestion(Question):
     """A question that comes with passages: SQuAD, gold passages of NQ, HotpotQA, MuSiQue, ClapNQ."""
 
     passages: tuple[Context, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroundedAnswer:
     """ClapNQ: a long answer, and the sentences of the passage that it is composed of."""
 
@@ -319,7 +319,7 @@ class GroundedAnswer:
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroundedLongQuestion(GroundedQuestion):
     """ClapNQ: a question of Natural Questions with its passage, and long answers grounded in it.
 
@@ -332,7 +332,7 @@ class GroundedLongQuestion(GroundedQuestion):
     long_answers: tuple[GroundedAnswer, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """CondAmbigQA: under this condition these statements answer the question, as these passages say."""
 
@@ -341,14 +341,14 @@ class Condition:
     citations: tuple[Context, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConditionalQuestion(GroundedQuestion):
     """CondAmbigQA. Its answers are statements, not spans: the annotation has one pair for each condition."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConflictDocument:
     """RAMDocs: a document, whether it is right, and the answer that it gives ("unknown" for noise)."""
 
@@ -357,7 +357,7 @@ class ConflictDocument:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConflictQuestion(Question):
     """RAMDocs: several right answers, each for another entity of the name, among documents that are wrong.
 
@@ -369,7 +369,7 @@ class ConflictQuestion(Question):
     wrong_answers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedQuestion(Question):
     """EfficientQA's test set: the systems' predictions, sorted by people who checked them."""
 
@@ -378,7 +378,7 @@ class JudgedQuestion(Question):
     incorrect: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntityQuestion(Question):
     """PopQA: asked about `subject`, whose page had `popularity` views in a month; the relation is its kind."""
 
@@ -386,7 +386,7 @@ class EntityQuestion(Question):
     popularity: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim(Record):
     """WiCE: a sentence of Wikipedia, and whether the page that it cites supports it."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from whichsense.errors import BadInput, DamagedData, require
 from whichsense.files import plain_suffix, read_json, read_jsonl
 from whichsense.lab.datasets.records import Annotation, QAPair, Record
+from whichsense.types import frozen
 
 # JSON objects of a dataset file, checked field by field: an error names file, record, field and fix.
 
@@ -145,7 +145,7 @@ class Row:
         return self.bad(f"'{keys[0]}' must be {wanted}, not {_show(value)}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedJson:
     """The parsed content of a JSON file: readers take it in place of the file's path."""
 
@@ -170,22 +170,43 @@ def read_rows(
         for number, item in _numbered_lines(source, fix):
             yield Row(item, f"'{source}', line {number}", fix)
         return
-    value = _read_whole(source, fix)
-    for key in inside:
-        if isinstance(value, dict) and key in value:
-            value = value[key]
+    value = _look_inside(_read_whole(source, fix), source, inside)
     if isinstance(value, dict):
-        if inside and value and _SPLITS.issuperset(value):
-            known = ", ".join(value)
-            raise DamagedData(f"'{source}' has no '{inside[0]}'. It has: {known}.")
         for key, item in value.items():
-            fields = _add_id(key, item, plain)
-            yield Row(fields, f"'{source}', record '{key}'", fix)
+            yield Row(_add_id(key, item, plain), f"'{source}', record '{key}'", fix)
     elif isinstance(value, list):
         for number, item in enumerate(value, 1):
             yield Row(item, f"'{source}', record {number}", fix)
     else:
         raise DamagedData(f"'{source}': a list of records was expected. {fix}")
+
+
+@frozen
+class Rows:
+    """The objects of a file or of parsed JSON, read when they are iterated."""
+
+    source: Path | ParsedJson
+    fix: str
+    """The advice in an error."""
+    inside: str = ""
+    """The split's key in a file that holds several."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return read_rows(self.source, self.fix)
+
+    def under(self, key: str) -> Iterator[Row]:
+        return read_rows(self.source, self.fix, key)
+
+
+def _look_inside(value: Any, source: Path | ParsedJson, inside: Sequence[str]) -> Any:
+    """What is under the keys; raise `DamagedData` for an object with other splits."""
+    for key in inside:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+    if isinstance(value, dict) and inside and value and _SPLITS.issuperset(value):
+        known = ", ".join(value)
+        raise DamagedData(f"'{source}' has no '{inside[0]}'. It has: {known}.")
+    return value
 
 
 def _add_id(key: str, item: Any, plain: str) -> Any:
@@ -251,8 +272,7 @@ def _read_parquet(path: Path) -> Any:
 
 # What several readers need: ids for questions without one, and AmbigNQ's form of annotations.
 
-Reader = Callable[[Path, str, str], Iterator[Record]]
-"""(file, the split's name inside a file that holds several, the advice in an error) → records."""
+Reader = Callable[[Rows], Iterator[Record]]
 
 
 class IdMaker:
@@ -294,8 +314,7 @@ def split_references(question: str) -> tuple[str, ...]:
     >>> split_references("Who sang it in 1990?|Who was the 1990 singer?")
     ('Who sang it in 1990?', 'Who was the 1990 singer?')
     """
-    parts = map(str.strip, question.split("|"))
-    return tuple(filter(None, parts))
+    return tuple(filter(None, map(str.strip, question.split("|"))))
 
 
 def parse_annotations(row: Row) -> tuple[Annotation, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -30,7 +31,7 @@ from whichsense.protocols import Clarifier, Reranker, Retriever, Support
 from whichsense.stages.clarify import CompactClarifier
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.text.words import SMALL_WORDS, normalize, words
-from whichsense.types import FOR_BENCHMARKS, Case, Method
+from whichsense.types import FOR_BENCHMARKS, Case, Method, frozen
 
 # Evaluate retrieval: how many gold answers are among the first passages of a search.
 
@@ -38,7 +39,7 @@ _CUTOFFS = (1, 5, 10, 20, 100)
 _BATCH = 32  # questions searched for at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetrievalResult:
     """Recall at each cutoff, and speed."""
 
@@ -86,11 +87,12 @@ def evaluate_retrieval(
         raise BadInput(f"'{dataset}' has no question with an answer to look for.")
     depth = max(cutoffs)
     method_name: str = index.method(method)
+    about = dict(about or {})
     settings: dict[str, Any] = {
         "dataset": dataset,
         "method": method_name,
         "index": index.manifest.created,
-        **(about or {}),
+        **about,
         "depth": depth,
     }
     retriever = IndexRetriever(index, method)
@@ -102,16 +104,17 @@ def evaluate_retrieval(
             for question, record in zip(batch, records, strict=True):
                 journal.add(question, record)
     # Where the numbers come from: data, reranker, index.
-    origin = provenance([data.path])
-    origin |= about or {}
-    origin["index"] = index.manifest.sources
-    if reranker:
-        method_name += ", reranked"
+    origin = provenance([data.path]) | about | {"index": index.manifest.sources}
+    method_name += ", reranked" if reranker else ""
     result = _summarize(dataset, method_name, journal.records(), cutoffs, origin)
-    if out:
-        write_atomically(Path(out), as_json(result.as_dict(), 2))
+    _write(result, out)
     journal.finish()
     return result
+
+
+def _write(result: RetrievalResult | SupportResult, out: str | Path | None) -> None:
+    if out:
+        write_atomically(Path(out), as_json(result.as_dict(), 2))
 
 
 def _rank_answers(
@@ -131,9 +134,7 @@ def _rank_answers(
     for question, case in zip(questions, cases, strict=True):
         # An answer in a passage's title counts, too.
         texts = [f"{hit.passage.title} {hit.passage.text}" for hit in case.hits]
-        annotated: list[tuple[str, ...]] = []
-        for answers in question.answer_sets:
-            annotated.extend(answers)
+        annotated = list(chain.from_iterable(question.answer_sets))
         record = {
             "ranks": answer_ranks(question.answers, texts),
             "annotated": answer_ranks(annotated, texts),
@@ -150,34 +151,22 @@ def _summarize(
     cutoffs: Sequence[int],
     origin: dict[str, Any],
 ) -> RetrievalResult:
-    ranks: list[list[int | None]] = []  # by question
-    distinct: list[int | None] = []
-    annotated: list[int | None] = []
-    seconds: list[float] = []
-    for record in records:
-        ranks.append(record["ranks"])
-        seconds.append(record["seconds"])
-        distinct += record["ranks"]
-        annotated += record["annotated"]
-    distinct_recall = {}
-    annotated_recall = {}
-    any_recall = {}
-    for k in cutoffs:
-        distinct_recall[k] = answer_recall(distinct, k)
-        annotated_recall[k] = answer_recall(annotated, k)
-        # 1 or 0 for each question
-        hits = [any_answer_recall(own, k) for own in ranks]
-        any_recall[k] = sum(hits) / len(records)
+    ranks: list[list[int | None]] = [record["ranks"] for record in records]
+    distinct = list(chain.from_iterable(ranks))
+    annotated = [rank for record in records for rank in record["annotated"]]
     return RetrievalResult(
         dataset=dataset,
         method=method,
         questions=len(records),
         answers=len(distinct),
-        answer_recall=distinct_recall,
-        annotated_recall=annotated_recall,
-        any_recall=any_recall,
+        answer_recall={k: answer_recall(distinct, k) for k in cutoffs},
+        annotated_recall={k: answer_recall(annotated, k) for k in cutoffs},
+        any_recall={
+            k: sum(any_answer_recall(own, k) for own in ranks) / len(records)
+            for k in cutoffs
+        },
         mrr=sum(map(reciprocal_rank, ranks)) / len(records),
-        seconds_per_question=sum(seconds) / len(records),
+        seconds_per_question=sum(one["seconds"] for one in records) / len(records),
         provenance=origin,
     )
 
@@ -190,7 +179,7 @@ _FOLDS = 5
 _SEED = 13
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SupportResult:
     """How well claims that are supported are told from those that are not, or only in part."""
 
@@ -240,37 +229,26 @@ def evaluate_support(
     scores: list[float] = []
     for start in range(0, len(claims), _SUPPORT_BATCH):
         batch = claims[start : start + _SUPPORT_BATCH]
-        pairs = [(claim.text, "\n".join(claim.evidence)) for claim in batch]
-        scores += judge.supports(pairs)
+        scores += judge.supports([(one.text, "\n".join(one.evidence)) for one in batch])
         progress(len(scores) / len(claims), len(scores))
     overlaps = [word_overlap(claim.text, " ".join(claim.evidence)) for claim in claims]
-    decisions = [score >= _THRESHOLD for score in scores]
-    accuracy, interval = balanced_accuracy(labels, decisions)
-    right = [
-        decision == label for decision, label in zip(decisions, labels, strict=True)
-    ]
-    tuned, tuned_interval = balanced_accuracy(labels, tuned_decisions(labels, scores))
-    by_overlap = tuned_decisions(labels, overlaps)
-    overlap, overlap_interval = balanced_accuracy(labels, by_overlap)
+    decided = np.array(scores) >= _THRESHOLD
+    supported = np.array(labels)
     result = SupportResult(
         dataset,
         name,
         len(claims),
         sum(labels),
-        accuracy,
-        interval,
-        _share([one for one, label in zip(right, labels, strict=True) if label]),
-        _share([one for one, label in zip(right, labels, strict=True) if not label]),
+        *balanced_accuracy(labels, decided.tolist()),
+        float(decided[supported].mean()),
+        float((~decided[~supported]).mean()),
         area_under_curve(labels, scores) or 0.0,
-        tuned,
-        tuned_interval,
-        overlap,
-        overlap_interval,
+        *balanced_accuracy(labels, tuned_decisions(labels, scores)),
+        *balanced_accuracy(labels, tuned_decisions(labels, overlaps)),
         area_under_curve(labels, overlaps) or 0.0,
         provenance([data.path]),
     )
-    if out:
-        write_atomically(Path(out), as_json(result.as_dict(), 2))
+    _write(result, out)
     return result
 
 
@@ -306,7 +284,7 @@ def word_overlap(claim: str, text: str) -> float:
     """
     own = [word for word in words(claim) if word not in SMALL_WORDS]
     said = set(words(text))
-    return _share([word in said for word in own]) if own else 1.0
+    return sum(word in said for word in own) / len(own) if own else 1.0
 
 
 def tuned_decisions(labels: Sequence[bool], scores: Sequence[float]) -> list[bool]:
@@ -335,10 +313,6 @@ def _best_threshold(labels: NDArray[np.bool_], scores: NDArray[np.float64]) -> f
         if accuracy > highest:
             best, highest = float(threshold), float(accuracy)
     return best
-
-
-def _share(values: Sequence[bool]) -> float:
-    return sum(values) / len(values)
 
 
 # Clarification questions from gold readings, for CAmbigNQ's own questions and, as silver ones, for

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
-from itertools import combinations
+from dataclasses import asdict, field, replace
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,14 +15,13 @@ from whichsense.files import as_json, read_json, write_atomically
 from whichsense.jobs.limits import Progress, silent
 from whichsense.lab.datasets import Question
 from whichsense.lab.evaluation.prediction import Journal, questions_of
-from whichsense.lab.evaluation.report import page, table, tag, text
 from whichsense.lab.evaluation.results import Interval, bootstrap_intervals, ratio_of
 from whichsense.lab.metrics.statistics import area_under_curve, kappa
 from whichsense.lab.provenance import provenance
 from whichsense.protocols import Answerer
 from whichsense.text.answers import same_answer
 from whichsense.text.words import sentence_at
-from whichsense.types import AskedAgain, Reading, Span
+from whichsense.types import AskedAgain, Reading, Span, frozen
 
 # The form that people fill in: questions, the readings that were shown for them, and four marks for
 # each reading.
@@ -57,7 +54,7 @@ WITHOUT_REWRITE = {
 """When a mark of a reading with a label, a source or neither is yes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marks:
     """What one reader says about a reading; None where nothing was said yet."""
 
@@ -88,7 +85,7 @@ LABELS = tuple(Marks().labels())
 """The names of all labels, in the order of the table."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownReading:
     """A reading as a person sees it, with the system's own opinion of it and the person's marks."""
 
@@ -109,7 +106,7 @@ class ShownReading:
     marks: Marks = Marks()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedQuestion:
     """A question of the form."""
 
@@ -121,7 +118,7 @@ class JudgedQuestion:
     readings: tuple[ShownReading, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """A form: empty as it is drawn, or filled in by one reader."""
 
@@ -200,136 +197,10 @@ def load_form(path: str | Path) -> Form:
         ) from None
 
 
-# The form as a page: every question with its readings, four marks to give for each, and a button for
-# the result.
-#
-# What the system thinks of a reading, and the dataset's own answers, are not shown: they would bias
-# the marks.
-
-_HELP = (
-    "Mark every reading by the rubric. Tab moves to the next mark, y and n answer it and move on. The browser keeps "
-    "the marks of this page until the form is downloaded and after. When all are given, download the form and send "
-    "it back."
-)
-_KINDS = {
-    "several": "questions with several readings",
-    "all": "questions",
-    "ambiguous": "questions that annotators call ambiguous",
-}
-
-
-def build_form_page(form: Form, name: str) -> bytes:
-    """The page, which needs no other file. `name` is how the downloaded form's name begins."""
-    sections = [
-        _question(number, question) for number, question in enumerate(form.questions)
-    ]
-    body = [
-        text("p", _describe(form)),
-        text("p", _HELP),
-        _rubric(),
-        _reader(),
-        *sections,
-        _footer(),
-        _data(form),
-        tag("script", _own_file("page.js")),
-    ]
-    head = tag("style", _own_file("page.css"))
-    title = f"Readings of {form.dataset}: {name}"
-    html = page(title, *body, head=head)
-    # Half a surrogate pair has no UTF-8.
-    return html.encode(errors="replace")
-
-
-def _describe(form: Form) -> str:
-    counts = f"{len(form.questions):,} {_KINDS[form.draw]}, {form.shown:,} readings"
-    return f"{form.dataset}: {counts}, seed {form.seed}."
-
-
-def _rubric() -> str:
-    rows = []
-    for mark, meaning in RUBRIC.items():
-        cells = (mark, meaning, WITHOUT_REWRITE[mark])
-        rows.append([text("td", cell) for cell in cells])
-    columns = ("mark", "with a rewrite: yes if", "without one: yes if")
-    return tag("div", table(columns, rows, "The rubric"), id="rubric")
-
-
-def _reader() -> str:
-    field = tag("input", id="reader", autocomplete="off")
-    return tag("p", tag("label", "Your name: ", field))
-
-
-def _question(number: int, question: JudgedQuestion) -> str:
-    readings = []
-    for rank, reading in enumerate(question.readings):
-        has_rewrite = reading.rewrite != question.question
-        readings.append(_reading(number, rank, reading, has_rewrite))
-    if not readings:
-        readings.append(text("p", "No reading was shown."))
-    heading = text("h2", f"{number + 1}. {question.question}")
-    return tag("section", heading, *readings)
-
-
-def _reading(number: int, rank: int, reading: ShownReading, has_rewrite: bool) -> str:
-    rubric = RUBRIC if has_rewrite else WITHOUT_REWRITE
-    told_apart = reading.rewrite if has_rewrite else reading.source
-    parts = [text("h3", told_apart or "No label, no source")]
-    parts.append(tag("p", text("b", reading.answer)))
-    if not has_rewrite:
-        parts.append(text("p", "Without a rewrite."))
-    if reading.sentence or reading.title:
-        title = text("cite", f"[{reading.title}]")
-        parts.append(tag("blockquote", _marked(reading), " ", title))
-    marks = [
-        _mark(f"{number}/{rank}/{mark}", text("legend", mark, title=meaning))
-        for mark, meaning in rubric.items()
-    ]
-    parts.append(tag("div", *marks, class_="marks"))
-    return tag("article", *parts)
-
-
-def _marked(reading: ShownReading) -> str:
-    """The evidence sentence with the answer marked in it."""
-    start, end = reading.start, reading.end
-    before = text("span", reading.sentence[:start])
-    answer = text("mark", reading.sentence[start:end]) if start < end else ""
-    after = text("span", reading.sentence[end:])
-    return before + answer + after
-
-
-def _mark(name: str, legend: str) -> str:
-    """Yes or no. The buttons' name says where in the form the mark belongs."""
-    choices = []
-    for value in ("yes", "no"):
-        button = tag("input", type="radio", name=name, value=value)
-        choices.append(tag("label", button, value))
-    return tag("fieldset", legend, *choices)
-
-
-def _footer() -> str:
-    status = text("output", "", id="status")
-    button = text("button", "Download filled form", id="download", type="button")
-    return tag("footer", status, button)
-
-
-def _data(form: Form) -> str:
-    """The empty form, for the script to fill in."""
-    body = json.dumps(form.to_json())
-    # Nothing in it may end the script element.
-    return tag(
-        "script", body.replace("<", "\\u003c"), id="form", type="application/json"
-    )
-
-
-def _own_file(name: str) -> str:
-    own = files("whichsense.lab.evaluation").joinpath("readings", name)
-    return own.read_text(encoding="utf-8")
-
-
 # Draw questions by a seed, ask them, and write the form for people to fill in.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Goal:
     """When enough questions were asked."""
 
@@ -353,7 +224,7 @@ def draw_form(
     data_dir: str | Path | None = None,
     progress: Progress = silent,
 ) -> Form:
-    """Ask questions of a dataset in an order that the seed decides, and write `out` and a page beside it.
+    """Ask questions of a dataset in an order that the seed decides, and write `out`.
 
     Of the ambiguous questions, or of all, the first are taken, whatever they get; with "several" it goes on until so
     many questions got several readings. Until the form is written the readings lie in `out.partial`, from which a run
@@ -390,9 +261,6 @@ def draw_form(
         questions=tuple(chosen),
         provenance=origin,
     )
-    # The form comes last: where it is, the page is, too.
-    page = build_form_page(form, out.stem)
-    write_atomically(out.with_suffix(".html"), page)
     write_atomically(out, as_json(form.to_json(), indent=1))
     journal.finish()
     return form
@@ -491,7 +359,7 @@ Labels = dict[str, bool]
 """Of one reader about one reading: by the name of the label."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """One form with the labels of every reader."""
 
@@ -536,11 +404,15 @@ def _refuse_another_form(first: Form, first_path: Path, form: Form, path: Path) 
 
 def _without_marks(form: Form) -> list[JudgedQuestion]:
     """The questions and readings that were to be judged."""
-    questions = []
-    for question in form.questions:
-        readings = [replace(reading, marks=Marks()) for reading in question.readings]
-        questions.append(replace(question, readings=tuple(readings)))
-    return questions
+    return [
+        replace(
+            question,
+            readings=tuple(
+                [replace(reading, marks=Marks()) for reading in question.readings]
+            ),
+        )
+        for question in form.questions
+    ]
 
 
 def _refuse_missing_marks(form: Form, path: Path) -> None:
@@ -583,7 +455,7 @@ Columns = dict[str, list[float]]
 """Numbers to sum, one for each question."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """The share of the shown readings that have each label, by one reader or by the mean of all."""
 
@@ -594,7 +466,7 @@ class Row:
     intervals: Mapping[str, Interval]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """Of two readers; of more, the mean over every two."""
 
@@ -603,7 +475,7 @@ class Agreement:
     kappa: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Area:
     """How well a score predicts that a reading is correct: areas under the curve over all readers' marks."""
 
@@ -614,7 +486,7 @@ class Area:
     """Only where the reader finds the answer right."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Band:
     """The readings whose confidence lies between two bounds; shares are the mean over readers."""
 
@@ -624,7 +496,7 @@ class Band:
     metrics: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadingsResult:
     """The table of a human evaluation."""
 
@@ -685,15 +557,12 @@ def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
 
 def _sum_by_question(labels: Sequence[Sequence[Labels]]) -> Columns:
     """For each question how many readings have each label, and how many were shown."""
-    columns: Columns = {"questions": [], "shown": []}
+    columns: Columns = {
+        "questions": [1.0] * len(labels),
+        "shown": [float(len(readings)) for readings in labels],
+    }
     for name in LABELS:
-        columns[name] = []
-    for readings in labels:
-        columns["questions"].append(1.0)
-        columns["shown"].append(float(len(readings)))
-        for name in LABELS:
-            count = sum(reading[name] for reading in readings)
-            columns[name].append(float(count))
+        columns[name] = [float(sum(reading[name] for reading in own)) for own in labels]
     return columns
 
 
@@ -708,12 +577,11 @@ def _compare_with_gold(
             for reading, given in zip(question.readings, own, strict=True)
             if given["correct"]
         ]
-        covered = [names for names in question.gold if _covers(correct, names)]
-        columns["gold"].append(float(len(question.gold)))
-        columns["covered"].append(float(len(covered)))
-        columns["twice"].append(2.0 * len(correct))
+        covered = sum(_covers(correct, names) for names in question.gold)
         together = len(question.readings) + len(question.gold)
-        columns["together"].append(float(together))
+        numbers = (len(question.gold), covered, 2 * len(correct), together)
+        for column, number in zip(columns.values(), numbers, strict=True):
+            column.append(float(number))
     return columns
 
 
@@ -723,11 +591,13 @@ def _covers(answers: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
-    columns: Columns = {}
-    for name in by_reader[0]:
-        numbers = zip(*(reader[name] for reader in by_reader), strict=True)
-        columns[name] = [sum(own) / len(by_reader) for own in numbers]
-    return columns
+    return {
+        name: [
+            sum(own) / len(by_reader)
+            for own in zip(*(reader[name] for reader in by_reader), strict=True)
+        ]
+        for name in by_reader[0]
+    }
 
 
 def _make_row(name: str, columns: Columns) -> Row:
@@ -748,31 +618,20 @@ def _make_row(name: str, columns: Columns) -> Row:
 
 def _flatten(judged: Judged) -> list[list[Labels]]:
     """By reader, the labels on all readings of the form, one after the other."""
-    flat = []
-    for labels in judged.labels:
-        own: list[Labels] = []
-        for readings in labels:
-            own.extend(readings)
-        flat.append(own)
-    return flat
+    return [list(chain.from_iterable(labels)) for labels in judged.labels]
 
 
 def _agreement(judged: Judged) -> dict[str, Agreement]:
     pairs = list(combinations(_flatten(judged), 2))
-    if not pairs:
-        return {}
     table = {}
-    for name in LABELS:
-        shares = []
-        kappas = []
-        for first, second in pairs:
-            ones = [labels[name] for labels in first]
-            others = [labels[name] for labels in second]
-            equal = sum(map(bool.__eq__, ones, others))
-            shares.append(equal / len(ones))
-            kappas.append(kappa(ones, others))
-        mean_share = sum(shares) / len(pairs)
-        table[name] = Agreement(mean_share, sum(kappas) / len(pairs))
+    for name in LABELS if pairs else ():
+        both = [
+            ([labels[name] for labels in one], [labels[name] for labels in other])
+            for one, other in pairs
+        ]
+        equal = [sum(map(bool.__eq__, *own)) / len(own[0]) for own in both]
+        kappas = [kappa(*own) for own in both]
+        table[name] = Agreement(sum(equal) / len(pairs), sum(kappas) / len(pairs))
     return table
 
 
@@ -783,42 +642,30 @@ def _areas(judged: Judged) -> dict[str, Area]:
             reading.asked_again.own if reading.asked_again else None
         ),
     }
-    readings = _shown_readings(judged)
-    areas = {}
-    for name, score_of in scores.items():
-        own = list(map(score_of, readings))
-        areas[name] = _area(own, _flatten(judged))
-    return areas
+    readings, flat = _shown_readings(judged), _flatten(judged)
+    return {name: _area(list(map(of, readings)), flat) for name, of in scores.items()}
 
 
 def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Labels]]) -> Area:
     """The areas of one score over the readings that have it, each once for every reader."""
-    is_correct: list[bool] = []
-    values: list[float] = []
-    # The same where the answer is right.
-    right_is_correct: list[bool] = []
-    right_values: list[float] = []
-    for reader in flat:
-        for labels, score in zip(reader, scores, strict=True):
-            if score is None:
-                continue
-            is_correct.append(labels["correct"])
-            values.append(score)
-            if labels["answer"]:
-                right_is_correct.append(labels["correct"])
-                right_values.append(score)
-    return Area(
-        readings=len(values) // len(flat),
-        all=area_under_curve(is_correct, values),
-        right_answer=area_under_curve(right_is_correct, right_values),
-    )
+    judged = [
+        (labels, score)
+        for reader in flat
+        for labels, score in zip(reader, scores, strict=True)
+        if score is not None
+    ]
+
+    def area(own: Sequence[tuple[Labels, float]]) -> float | None:
+        return area_under_curve(
+            [labels["correct"] for labels, _ in own], [score for _, score in own]
+        )
+
+    right = [(labels, score) for labels, score in judged if labels["answer"]]
+    return Area(len(judged) // len(flat), area(judged), area(right))
 
 
 def _shown_readings(judged: Judged) -> list[ShownReading]:
-    readings: list[ShownReading] = []
-    for question in judged.form.questions:
-        readings.extend(question.readings)
-    return readings
+    return [one for question in judged.form.questions for one in question.readings]
 
 
 def _bands(judged: Judged) -> list[Band]:
@@ -826,18 +673,16 @@ def _bands(judged: Judged) -> list[Band]:
     readings = _shown_readings(judged)
     flat = _flatten(judged)
     bands = []
-    high: float | None = None
-    for low in _BANDS:
-        inside = []
-        for place, reading in enumerate(readings):
-            is_below = high is None or reading.confidence < high
-            # The lowest band has no lower bound: some verifiers score by log probabilities.
-            is_above = reading.confidence >= low or low == _BANDS[-1]
-            if is_below and is_above:
-                inside.append(place)
+    # The lowest band has no lower bound: some verifiers score by log probabilities.
+    for low, high in zip(_BANDS, (None, *_BANDS), strict=False):
+        inside = [
+            place
+            for place, reading in enumerate(readings)
+            if (high is None or reading.confidence < high)
+            and (reading.confidence >= low or low == _BANDS[-1])
+        ]
         if inside:
             bands.append(Band(low, high, len(inside), _mean_shares(flat, inside)))
-        high = low
     return bands
 
 
@@ -845,10 +690,5 @@ def _mean_shares(
     flat: Sequence[Sequence[Labels]], places: Sequence[int]
 ) -> dict[str, float]:
     """The share of these readings with each label, over all readers."""
-    shares = {}
-    for name in LABELS:
-        count = 0
-        for labels in flat:
-            count += sum(labels[place][name] for place in places)
-        shares[name] = count / (len(places) * len(flat))
-    return shares
+    own = [labels[place] for labels in flat for place in places]
+    return {name: sum(one[name] for one in own) / len(own) for name in LABELS}

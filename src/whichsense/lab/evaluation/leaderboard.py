@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,13 @@ from whichsense.lab.evaluation.scoring import Result, score
 from whichsense.lab.metrics.statistics import detection
 from whichsense.lab.provenance import provenance
 from whichsense.protocols import Answerer, Searchable
-from whichsense.systems import System, SystemSettings, build, describe, load_settings
+from whichsense.systems import SystemSettings, build, describe, load_settings
+from whichsense.types import frozen
 
 _UNSAFE = re.compile(r"[^\w.-]+")  # in a file's name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeaderboardEntry:
     """One system of a comparison: a file, a provider, or predictions that exist already."""
 
@@ -54,7 +56,7 @@ class LeaderboardEntry:
     """In place of what the whole comparison says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeaderboardConfig:
     """The content of a `systems.toml`."""
 
@@ -76,7 +78,7 @@ class LeaderboardConfig:
     limit: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeaderboardRow:
     """The numbers of one system; None where it has none (no rewrites, or predictions of unknown speed)."""
 
@@ -90,7 +92,7 @@ class LeaderboardRow:
     provenance: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaderboard:
     """Systems beside each other over the same questions."""
 
@@ -128,7 +130,7 @@ def evaluate_systems(
             f"{path}: there are no systems to compare. Add [[systems]] with a file, provider or predictions."
         )
     tables = list(map(_load_table, config.systems))
-    settings = [_setting(config, entry) for entry in config.systems]
+    settings = list(map(partial(_setting, config), config.systems))
     out = Path(config.out)
     # Before anything is run: a mistake in the file must not cost hours.
     _refuse_same_file(path, out, [table.name for table in tables if table])
@@ -136,42 +138,26 @@ def evaluate_systems(
     limit = limit or config.limit or None
     questions, sources = questions_of(config.dataset, data_dir, limit)
     benchmark = _benchmark(config.goal, questions)
-    models: dict[str, Any] = {}
-    if config.reader:
-        models["reader"] = load_reader(config.reader)
-    if config.judge:
-        models["judge"] = load_judge(config.judge)
+    models = _metric_models(config)
     index = sample.open_index(config.index or None)
+    run = partial(
+        _run_system,
+        dataset=config.dataset,
+        questions=questions,
+        index=index,
+        out=out,
+        executor=executor,
+        progress=progress,
+        data_dir=data_dir,
+        limit=limit,
+    )
     rows = []
     for entry, table, setting in zip(config.systems, tables, settings, strict=True):
         if table is None:  # predictions of a system that is not ours
             predictions = Path(entry.predictions)
             name = entry.name or predictions.stem
         else:
-            evidence: Searchable = index
-            if setting.given == "documents":
-                evidence = GivenDocuments(questions)
-            system = build(table, evidence, POLICIES[setting.policy])
-            name = system.name
-            # The number of questions keeps runs with different limits apart.
-            predictions = out / f"{_file_name(name)}-{len(questions)}.json"
-            answerer: Answerer | LoadedOnce[Answerer] = system.answerer
-            if executor is not run_here:
-                policy = POLICIES[setting.policy]
-                answerer = loaded_elsewhere(system.settings, evidence, policy)
-            with progress(name) as shown:
-                _run_system(
-                    system,
-                    evidence,
-                    config.dataset,
-                    predictions,
-                    answerer=answerer,
-                    setting=setting,
-                    data_dir=data_dir,
-                    limit=limit,
-                    progress=shown,
-                    executor=executor,
-                )
+            name, predictions = run(table, setting)
         result = score(
             benchmark, questions, predictions, allow_missing=True, name=name, **models
         )
@@ -185,6 +171,15 @@ def evaluate_systems(
         systems=tuple(rows),
         provenance=provenance([*sources, path]),
     )
+
+
+def _metric_models(config: LeaderboardConfig) -> dict[str, Any]:
+    models: dict[str, Any] = {}
+    if config.reader:
+        models["reader"] = load_reader(config.reader)
+    if config.judge:
+        models["judge"] = load_judge(config.judge)
+    return models
 
 
 def _setting(config: LeaderboardConfig, entry: LeaderboardEntry) -> Setting:
@@ -238,28 +233,42 @@ def _refuse_same_file(path: str | Path, out: Path, names: Sequence[str]) -> None
 
 
 def _run_system(
-    system: System,
-    evidence: Searchable,
-    dataset: str,
-    predictions: Path,
-    *,
-    answerer: Answerer | LoadedOnce[Answerer],
+    table: SystemSettings,
     setting: Setting,
+    *,
+    dataset: str,
+    questions: Sequence[Question],
+    index: Searchable,
+    out: Path,
+    executor: Executor,
+    progress: Callable[[str], AbstractContextManager[Progress]],
     **options: Any,
-) -> None:
-    """Predict with a system, unless its predictions exist."""
-    about = describe(system.settings, evidence)
-    if is_of(predictions, about, dataset, setting):
-        return
-    predict(
-        answerer,
-        dataset,
-        predictions,
-        setting=setting,
-        system=about,
-        rewrites=system.rewrites,
-        **options,
-    )
+) -> tuple[str, Path]:
+    """Predict with a system, unless its predictions exist; return its name and their file."""
+    if setting.given == "documents":
+        index = GivenDocuments(questions)
+    policy = POLICIES[setting.policy]
+    system = build(table, index, policy)
+    # The number of questions keeps runs with different limits apart.
+    predictions = out / f"{_file_name(system.name)}-{len(questions)}.json"
+    answerer: Answerer | LoadedOnce[Answerer] = system.answerer
+    if executor is not run_here:
+        answerer = loaded_elsewhere(system.settings, index, policy)
+    about = describe(system.settings, index)
+    with progress(system.name) as shown:
+        if not is_of(predictions, about, dataset, setting):
+            predict(
+                answerer,
+                dataset,
+                predictions,
+                setting=setting,
+                system=about,
+                rewrites=system.rewrites,
+                progress=shown,
+                executor=executor,
+                **options,
+            )
+    return system.name, predictions
 
 
 def _row(result: Result, predictions: Path) -> LeaderboardRow:

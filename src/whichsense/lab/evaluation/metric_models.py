@@ -9,6 +9,16 @@ from typing import Any
 
 from whichsense.errors import BadInput, require
 
+
+def _model_folder(path: str | Path) -> Path:
+    """The folder of a local checkpoint; raise `BadInput` where there is none."""
+    if not (Path(path) / "config.json").is_file():
+        raise BadInput(
+            f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
+        )
+    return Path(path)
+
+
 # The reader of Disambig-F1: any local SQuAD 2.0 checkpoint, used as the official script uses RoBERTa.
 
 _WINDOW, _STRIDE = 384, 128  # tokens
@@ -27,13 +37,9 @@ class SquadReader:
     """
 
     def __init__(self, path: str | Path, batch: int = 16, device: str = "cpu") -> None:
-        self.path = Path(path)
+        self.path = _model_folder(path)
         self.batch = batch
         self.device = device
-        if not (self.path / "config.json").is_file():
-            raise BadInput(
-                f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
-            )
 
     @property
     def name(self) -> str:
@@ -144,12 +150,8 @@ class TokenVectors:
     """
 
     def __init__(self, path: str | Path, layer: int | None = None) -> None:
-        self.path = Path(path)
+        self.path = _model_folder(path)
         self.layer = layer
-        if not (self.path / "config.json").is_file():
-            raise BadInput(
-                f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
-            )
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any, int]:

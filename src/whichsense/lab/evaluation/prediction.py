@@ -30,7 +30,7 @@ from whichsense.lab.datasets import (
     Question,
     load_questions,
 )
-from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.metrics.ambignq import best_f1
 from whichsense.lab.provenance import provenance
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Searchable
@@ -49,6 +49,7 @@ from whichsense.types import (
     Policy,
     Reading,
     Span,
+    frozen,
 )
 
 # What a dataset gives a system beside the question: gold readings, a gold clarification, documents.
@@ -74,8 +75,7 @@ def _gold_context(question: Question, number: int, pair: QAPair) -> tuple[Span, 
     text = question.contexts[number]
     if not text:
         return ()
-    title = question.context_pages[number]
-    passage = Passage(f"{question.id}/{number}", title, text)
+    passage = Passage(f"{question.id}/{number}", question.context_pages[number], text)
     return _spans(pair, [Hit(passage, 1.0)]) or (Span(passage, 0, len(text)),)
 
 
@@ -111,10 +111,11 @@ class GivenDocuments:
     def __init__(self, questions: Iterable[Question]) -> None:
         self._hits: dict[str, list[Hit]] = {}
         for question in questions:
-            hits = []
-            for number, (title, text) in enumerate(_documents(question)):
-                # All score the same: nobody has searched.
-                hits.append(Hit(Passage(f"{question.id}/{number}", title, text), 1.0))
+            # All score the same: nobody has searched.
+            hits = [
+                Hit(Passage(f"{question.id}/{number}", title, text), 1.0)
+                for number, (title, text) in enumerate(_documents(question))
+            ]
             self._hits[question.text] = hits
 
     def search_many(
@@ -170,7 +171,7 @@ def _check(key: str, value: str, known: Collection[str]) -> None:
         raise BadInput(f"There is no {key} '{value}'. {did_you_mean(value, known)}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """One experiment over a dataset."""
 
@@ -277,8 +278,7 @@ class Setting:
                     "The options of a clarification are to be read, and the system has no reader. Add [reader]."
                 )
             reader = ClarifiedReader(pipeline.reader, pipeline.reranker)
-            read = reader.answer_options(case)
-            pairs = zip(answers, read, strict=True)
+            pairs = zip(answers, reader.answer_options(case), strict=True)
             answers = [answer or reading.answer for answer, reading in pairs]
         if self.options == "dialogue":
             answers = _in_dialogue(case.question, clarification, answers)
@@ -468,8 +468,7 @@ def _refuse_repeated_ids(questions: Sequence[Question]) -> None:
 
 def _digest(questions: Sequence[Question]) -> str:
     rows = [f"{question.id}\t{question.text}" for question in questions]
-    body = "\n".join(rows).encode(errors="surrogatepass")
-    return hashlib.sha256(body).hexdigest()
+    return hashlib.sha256("\n".join(rows).encode(errors="surrogatepass")).hexdigest()
 
 
 # Predict: a system over a dataset, one prediction for each question. What was answered is never
@@ -478,7 +477,7 @@ def _digest(questions: Sequence[Question]) -> str:
 _BATCH = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Predicted:
     """What was written, and how fast."""
 
@@ -510,8 +509,7 @@ def loaded_elsewhere(
     settings: SystemSettings, index: Searchable, policy: Policy
 ) -> LoadedOnce[Answerer]:
     """A system as each worker of an executor loads it. One core is a worker's share."""
-    place = travelling(index)
-    return LoadedOnce(partial(built_answerer, settings, place, policy, 1))
+    return LoadedOnce(partial(built_answerer, settings, travelling(index), policy, 1))
 
 
 @dataclass(frozen=True)
@@ -616,7 +614,7 @@ def is_of(
 # on.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuned:
     """The best threshold, and F1ans over all questions with it, with the given one, and without verification."""
 
@@ -663,5 +661,4 @@ def _mean(
 
 
 def _f1(question: Question, readings: Sequence[Reading]) -> float:
-    answers = [one.answer for one in readings] or [""]
-    return max(f1_answers(gold, answers) for gold in question.answer_sets)
+    return best_f1(question.answer_sets, [one.answer for one in readings])

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from whichsense.errors import BadInput
 from whichsense.files import read_json
 from whichsense.lab.datasets import Question
-from whichsense.lab.datasets.rows import ParsedJson
+from whichsense.lab.datasets.rows import ParsedJson, Rows
 from whichsense.lab.metrics.ambignq import QUESTION_METRICS
 from whichsense.lab.metrics.statistics import PairedTest, paired_tests
 from whichsense.protocols import Support
 from whichsense.stages.providers import COMPACT
+from whichsense.types import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,10 +42,10 @@ BY_MODEL = {
 }
 """Metrics that depend on a model, and the setting that names the model."""
 
-_NOT_SETTINGS = ("dataset", "name", "intervals", "notes")
+_NOT_SETTINGS = ("dataset", "name", "intervals", "notes", "questions")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """Scores of one system on one dataset."""
 
@@ -97,16 +98,11 @@ def _parse_result(table: dict[str, Any], stem: str) -> Result:
     counts: dict[str, int] = {}
     settings: dict[str, Any] = {}
     questions = table.get("questions", {})
+    # The JSON form is flat: a value's type says what it is.
+    kinds: dict[type, Any] = {type(None): metrics, float: metrics, int: counts}
     for key, value in table.items():
-        if key in _NOT_SETTINGS or key == "questions":
-            continue
-        # The JSON form is flat: a value's type says what it is.
-        if value is None or isinstance(value, float):
-            metrics[key] = value
-        elif isinstance(value, int) and not isinstance(value, bool):
-            counts[key] = value
-        else:
-            settings[key] = value
+        if key not in _NOT_SETTINGS:
+            kinds.get(type(value), settings)[key] = value
     intervals: dict[str, Interval] = {
         name: (float(low), float(high))
         for name, (low, high) in table["intervals"].items()
@@ -222,15 +218,17 @@ def result_name(name: str, predictions: object) -> str:
 
 def read_gold(
     gold: GoldInput,
-    read: Callable[[Path | ParsedJson], Iterator[Question]],
+    read: Callable[[Rows], Iterator[Question]],
     kind: type[_Record],
+    fix: str,
+    inside: str = "",
 ) -> dict[str, _Record]:
-    """Gold questions by id. `read` reads the official form; records of the type `kind` are taken as they are."""
-    questions = _gold_questions(gold, read)
+    """Gold questions by id. `read` reads the official form, whose errors end with `fix`; records of the type `kind` are
+    taken as they are."""
     where = input_name(gold, "gold")
     table: dict[str, _Record] = {}
     repeated = []
-    for question in questions:
+    for question in _gold_questions(gold, read, fix, inside):
         if not isinstance(question, kind):
             name = type(question).__name__
             raise BadInput(
@@ -251,16 +249,18 @@ def read_gold(
 
 
 def _gold_questions(
-    gold: GoldInput, read: Callable[[Path | ParsedJson], Iterator[Question]]
+    gold: GoldInput, read: Callable[[Rows], Iterator[Question]], fix: str, inside: str
 ) -> Iterable[Question]:
+    source: Path | ParsedJson
     if isinstance(gold, str | Path):
-        return read(Path(gold))
-    if isinstance(gold, Mapping):
-        return read(ParsedJson(gold, "gold"))
-    items = list(gold)
-    if items and isinstance(items[0], Question):  # a dataset's records
-        return items
-    return read(ParsedJson(items, "gold"))
+        source = Path(gold)
+    else:
+        items = gold if isinstance(gold, Mapping) else list(gold)
+        # A dataset's records.
+        if isinstance(items, list) and items and isinstance(items[0], Question):
+            return items
+        source = ParsedJson(items, "gold")
+    return read(Rows(source, fix, inside))
 
 
 # Compare two systems on the same questions: is one better, or may the difference be chance?
@@ -269,7 +269,7 @@ _ALPHA = 0.05  # level of significance
 _NOT_SCORES = {"multi", "options", "length"}  # numbers, but neither good nor bad
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """A paired test for each metric that both systems have for every question."""
 
@@ -315,8 +315,7 @@ def compare(a: Result, b: Result) -> Comparison:
             a_scores[metric] = _scores(a, metric, keys)
             b_scores[metric] = _scores(b, metric, keys)
             a_mean = sum(a_scores[metric]) / len(keys)
-            b_mean = sum(b_scores[metric]) / len(keys)
-            means[metric] = (a_mean, b_mean)
+            means[metric] = (a_mean, (sum(b_scores[metric]) / len(keys)))
         # Metrics over the same questions share their resamples.
         tests |= paired_tests(a_scores, b_scores)
     if not tests:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.lab.datasets import Annotation, ConflictQuestion, Question
 from whichsense.lab.datasets.readers import read_ambignq, read_ramdocs, trivia_answers
-from whichsense.lab.datasets.rows import ParsedJson, Row, read_rows, single_answer
+from whichsense.lab.datasets.rows import Row, Rows, single_answer
 from whichsense.lab.evaluation.results import (
     Comparison,
     GoldInput,
@@ -66,7 +65,7 @@ def score_ambignq(
     name: str = "",
 ) -> Result:
     """Score `{id: [answer…]}` or `{id: [{question, answer}…]}` against AmbigNQ's questions."""
-    golds = read_gold(gold, _read_official_ambignq, Question)
+    golds = read_gold(gold, read_ambignq, Question, _AMBIGNQ_FIX)
     aligned = align(golds, predictions, _parse_prediction, allow_missing=allow_missing)
     has_questions = _check_questions(aligned, input_name(predictions, "predictions"))
     questions: dict[str, _Scores] = {}
@@ -92,18 +91,12 @@ def score_ambignq(
     )
 
 
-def _read_official_ambignq(source: Path | ParsedJson) -> Iterator[Question]:
-    return read_ambignq(source, "", _AMBIGNQ_FIX)
-
-
 def _check_questions(
     predictions: Mapping[str, metrics.Prediction | None], where: str
 ) -> bool:
     """Whether the predictions have questions: all must, or none."""
-    given = set()
-    for prediction in predictions.values():
-        if prediction:  # not a missing one
-            given.add(bool(prediction.questions))
+    # Without missing ones.
+    given = {bool(one.questions) for one in predictions.values() if one}
     if len(given) > 1:
         raise BadInput(
             f"'{where}': some predictions have questions and some do not. All must, or none."
@@ -139,11 +132,8 @@ def _score_question_ambignq(
 
 
 def _show_gold(annotations: Sequence[metrics.Annotation]) -> list[str]:
-    shown: dict[str, None] = {}  # distinct, in order
-    for annotation in annotations:
-        for aliases in annotation.answers:
-            shown[" / ".join(aliases)] = None
-    return list(shown)
+    answers = [own for annotation in annotations for own in annotation.answers]
+    return list(dict.fromkeys(map(" / ".join, answers)))
 
 
 def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
@@ -212,14 +202,12 @@ def _convert_annotation(annotation: Annotation) -> metrics.Annotation:
 def _parse_prediction(value: Any) -> metrics.Prediction:
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return metrics.Prediction(as_answers(value))
-    answers = []
-    questions = []
-    for pair in value:
-        if not _is_pair(pair):
-            raise TypeError("Each pair needs a 'question' and an 'answer', both texts.")
-        answers.append(pair["answer"])
-        questions.append(pair["question"])
-    return metrics.Prediction(tuple(answers), tuple(questions))
+    if not all(map(_is_pair, value)):
+        raise TypeError("Each pair needs a 'question' and an 'answer', both texts.")
+    return metrics.Prediction(
+        tuple(pair["answer"] for pair in value),
+        tuple(pair["question"] for pair in value),
+    )
 
 
 def _is_pair(value: Any) -> bool:
@@ -230,8 +218,6 @@ def _is_pair(value: Any) -> bool:
 
 
 # Ambiguity detection: does a question have several answers?
-
-_AMBIGUITY_FIX = "Is it AmbigNQ's file?"
 
 
 def score_ambiguity(
@@ -245,7 +231,7 @@ def score_ambiguity(
 
     A question is ambiguous where no annotator gave a single answer. A missing decision counts as "not ambiguous".
     """
-    golds = read_gold(gold, _read_official_ambiguity, Question)
+    golds = read_gold(gold, read_ambignq, Question, _AMBIGNQ_FIX)
     aligned = align(golds, predictions, _as_decision, allow_missing=allow_missing)
     questions: dict[str, dict[str, Any]] = {}
     for key, question in golds.items():
@@ -302,10 +288,6 @@ def _f1(sums: Mapping[str, Array]) -> Array:
     return f1
 
 
-def _read_official_ambiguity(source: Path | ParsedJson) -> Iterator[Question]:
-    return read_ambignq(source, "", _AMBIGUITY_FIX)
-
-
 # NQ-open, TriviaQA, WebQuestions and similar datasets: exact match.
 
 _NQ_METRICS = ("em", "em_first", "em_oracle")
@@ -323,7 +305,7 @@ def score_nq(
 
     A gold record without an id has its question as id.
     """
-    golds = read_gold(gold, _read_official_nq, Question)
+    golds = read_gold(gold, _read_official_nq, Question, _NQ_FIX)
     aligned = align(
         golds,
         predictions,
@@ -336,13 +318,20 @@ def score_nq(
         key: _score_question_nq(question, aligned[key] or ())
         for key, question in golds.items()
     }
+    return _mean_result("nq", result_name(name, predictions), questions, _NQ_METRICS)
+
+
+def _mean_result(
+    dataset: str, name: str, questions: Mapping[str, _Scores], metrics: Sequence[str]
+) -> Result:
+    """The means of metrics over all questions."""
     rows = list(questions.values())
     return Result(
-        dataset="nq",
-        name=result_name(name, predictions),
-        metrics={metric: mean(column(rows, metric)) for metric in _NQ_METRICS},
+        dataset=dataset,
+        name=name,
+        metrics={metric: mean(column(rows, metric)) for metric in metrics},
         counts={"n": len(rows)},
-        intervals=mean_intervals(rows, _NQ_METRICS),
+        intervals=mean_intervals(rows, metrics),
         questions=questions,
     )
 
@@ -355,10 +344,12 @@ def _is_empty(prediction: Any) -> bool:
 def _score_question_nq(
     question: Question, predicted: tuple[str, ...]
 ) -> dict[str, Any]:
-    aliases: list[str] = []
-    for annotation in question.annotations:
-        for answers in annotation.answers:
-            aliases.extend(answers)
+    aliases = [
+        alias
+        for answers in question.answer_sets
+        for names in answers
+        for alias in names
+    ]
     scores: dict[str, Any] = dict.fromkeys(_NQ_METRICS, 0.0)
     if predicted:
         # The first prediction counts; oracle EM takes the best of all.
@@ -371,8 +362,8 @@ def _score_question_nq(
     return scores
 
 
-def _read_official_nq(source: Path | ParsedJson) -> Iterator[Question]:
-    for row in read_rows(source, _NQ_FIX, "Data"):
+def _read_official_nq(rows: Rows) -> Iterator[Question]:
+    for row in rows.under("Data"):
         # Records without an id go by their question.
         key = row.text("id", "QuestionId", "question", "Question")
         answers = _answers(row)
@@ -412,21 +403,14 @@ def score_ramdocs(
 ) -> Result:
     """Score answers, `{id: [answer…]}` or `{id: [{question, answer}…]}`. An answer counts where it is a gold one, or
     one of the two holds all words of the other in a row."""
-    golds = read_gold(gold, _read_official_ramdocs, ConflictQuestion)
+    golds = read_gold(gold, read_ramdocs, ConflictQuestion, _RAMDOCS_FIX)
     aligned = align(golds, predictions, _as_answers, allow_missing=allow_missing)
     questions = {
         key: _score_question_ramdocs(question, aligned[key] or ())
         for key, question in golds.items()
     }
-    rows = list(questions.values())
-    return Result(
-        dataset="ramdocs",
-        name=result_name(name, predictions),
-        metrics={metric: mean(column(rows, metric)) for metric in _RAMDOCS_METRICS},
-        counts={"n": len(rows)},
-        intervals=mean_intervals(rows, _RAMDOCS_METRICS),
-        questions=questions,
-    )
+    name = result_name(name, predictions)
+    return _mean_result("ramdocs", name, questions, _RAMDOCS_METRICS)
 
 
 def _as_answers(value: Any) -> tuple[str, ...]:
@@ -445,9 +429,11 @@ def _score_question_ramdocs(
 ) -> dict[str, Any]:
     gold = [aliases[0] for aliases in question.annotations[0].answers]
     scores = set_scores(gold, predicted)
-    gives_wrong = False
-    for wrong in question.wrong_answers:
-        gives_wrong |= any(contains_answer(answer, wrong) for answer in predicted)
+    gives_wrong = any(
+        contains_answer(answer, wrong)
+        for wrong in question.wrong_answers
+        for answer in predicted
+    )
     return {
         "exact_match": scores.exact,
         # The paper's count: an answer that is neither right nor listed as wrong does no harm.
@@ -461,10 +447,6 @@ def _score_question_ramdocs(
         "gold": gold,
         "predicted": list(predicted),
     }
-
-
-def _read_official_ramdocs(source: Path | ParsedJson) -> Iterator[Question]:
-    return read_ramdocs(source, "", _RAMDOCS_FIX)
 
 
 # A benchmark's scorer: (gold, predictions, **options) → Result.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from whichsense.errors import BadInput
 from whichsense.lab.datasets import ClarifiedQuestion, Question
-from whichsense.lab.datasets.rows import ParsedJson, Row, read_rows
+from whichsense.lab.datasets.rows import Row, Rows, read_rows
 from whichsense.lab.evaluation.results import (
     GoldInput,
     Interval,
@@ -37,6 +37,7 @@ from whichsense.lab.metrics.cambignq import (
 )
 from whichsense.lab.metrics.exact_match import normal_form
 from whichsense.text.overlap import bleu_counts, corpus_bleu
+from whichsense.types import frozen
 
 if TYPE_CHECKING:
     from whichsense.lab.evaluation.results import Array
@@ -93,7 +94,7 @@ _ORDER = 4  # of BLEU over whole clarification questions
 _Scores = dict[str, Any]  # one question's scores, and what the report shows of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Corpus:
     """Gold and predicted questions side by side, one item per question; "" where a prediction is missing."""
 
@@ -114,7 +115,7 @@ def score_cambignq(
     name: str = "",
 ) -> Result:
     """Score clarification questions, `{id: text}`, against CAmbigNQ's records or a plain `{id: text}`."""
-    golds = read_gold(gold, _read_official_cambignq, ClarifiedQuestion)
+    golds = read_gold(gold, _read_official_cambignq, ClarifiedQuestion, _CAMBIGNQ_FIX)
     aligned = align(
         golds,
         predictions,
@@ -234,8 +235,7 @@ def _bleu_columns(
         bleu_counts(gold, predicted, order)
         for gold, predicted in zip(golds, predictions, strict=True)
     ]
-    names = _bleu_names(text, order)
-    return dict(zip(names, zip(*counts, strict=True), strict=True))
+    return dict(zip(_bleu_names(text, order), zip(*counts, strict=True), strict=True))
 
 
 def _bleu_names(text: str, order: int) -> list[str]:
@@ -264,14 +264,13 @@ def _corpus_bleu(text: str, order: int) -> Statistic:
         precision = np.exp(np.log(precisions).mean(axis=1))
         penalty = np.exp(np.minimum(0.0, 1 - gold / np.maximum(predicted, 1)))
         # Unsmoothed: BLEU is 0 where an order has no match.
-        has_all = (matches > 0).all(axis=1)
-        return np.where(has_all, precision * penalty, 0.0)
+        return np.where((matches > 0).all(axis=1), precision * penalty, 0.0)
 
     return statistic
 
 
-def _read_official_cambignq(source: Path | ParsedJson) -> Iterator[Question]:
-    for row in read_rows(source, _CAMBIGNQ_FIX, plain="clarification_question"):
+def _read_official_cambignq(rows: Rows) -> Iterator[Question]:
+    for row in read_rows(rows.source, rows.fix, plain="clarification_question"):
         clarification = row.text("clarification_question")
         if not clarification.strip():
             raise row.bad("'clarification_question' is empty")
@@ -289,7 +288,7 @@ _PER_QUESTION = ("options", "distinct_answers", "words_per_answer")
 # one question's scores, and what the report shows of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Prediction:
     """What a system says of one question."""
 
@@ -314,7 +313,7 @@ def score_clarified(
     A prediction is `{"options": [{"option", "answer"}…], "answers": [answer…], "asked": true}`, or a list with one
     answer for each option. Questions whose options have no known answers are left out.
     """
-    every = read_gold(gold, _read_official_clarified, ClarifiedQuestion)
+    every = read_gold(gold, _read_official_clarified, ClarifiedQuestion, _CLARIFIED_FIX)
     aligned = align(every, predictions, _as_prediction, allow_missing=allow_missing)
     golds = {key: one for key, one in every.items() if one.clarified_answers}
     if not golds:
@@ -444,8 +443,8 @@ def _clarified_intervals(
     return bootstrap_intervals(columns, statistics)
 
 
-def _read_official_clarified(source: Path | ParsedJson) -> Iterator[Question]:
-    for row in read_rows(source, _CLARIFIED_FIX):
+def _read_official_clarified(rows: Rows) -> Iterator[Question]:
+    for row in rows:
         yield ClarifiedQuestion(
             row.text("id"),
             row.text("question"),

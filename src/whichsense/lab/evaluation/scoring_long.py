@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +37,7 @@ from whichsense.lab.metrics.asqa import (
     with_citations,
 )
 from whichsense.lab.metrics.statistics import middle
+from whichsense.types import frozen
 
 if TYPE_CHECKING:
     from whichsense.lab.evaluation.results import Array
@@ -49,7 +49,7 @@ _METRICS = ("citation_recall", "citation_precision", "sentences_cited")
 _Scores = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CitedText:
     """A long answer; where its system cites, each sentence with the numbers of its documents, from 1."""
 
@@ -144,7 +144,7 @@ def score_asqa(
     answers, `{id_number: answer}`. `judge` decides whether cited documents support a sentence. `split` chooses among
     several in one file.
     """
-    golds = read_gold(gold, lambda source: read_asqa(source, split, _FIX), LongQuestion)
+    golds = read_gold(gold, read_asqa, LongQuestion, _FIX, split)
     aligned = align(golds, predictions, as_cited_text, allow_missing=allow_missing)
     questions: dict[str, _Scores] = {}
     pairs: dict[str, _Pairs] = {}
@@ -162,8 +162,7 @@ def score_asqa(
         _add_reader_scores(rows, _score_answers(pairs, reader_answers))
     elif reader is not None:
         settings["reader"] = str(getattr(reader, "name", "own"))
-        groups = list(pairs.values())
-        _add_reader_scores(rows, metrics.read_all(groups, texts, reader))
+        _add_reader_scores(rows, metrics.read_all(list(pairs.values()), texts, reader))
     cited: list[_Scores] = []
     if judge is not None:
         settings["judge"] = str(getattr(judge, "name", "own"))
@@ -183,11 +182,10 @@ def score_asqa(
 
 
 def _disambiguations(question: LongQuestion) -> _Pairs:
-    pairs = []
-    for pair in question.annotations[0].pairs:
-        wordings = "|".join(pair.questions)
-        pairs.append(metrics.Disambiguation(wordings, pair.answers))
-    return pairs
+    return [
+        metrics.Disambiguation("|".join(pair.questions), pair.answers)
+        for pair in question.annotations[0].pairs
+    ]
 
 
 def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:

@@ -33,6 +33,16 @@ def is_kept(line, place, start, factor, DROPPED: tl.constexpr):
 
 
 @triton.jit
+def thinned(value, line, place, start, factor, DROPPED: tl.constexpr):
+    """What dropout keeps, scaled up by what it drops; zeros elsewhere."""
+    if DROPPED > 0:
+        keep = is_kept(line, place, start, factor, DROPPED)
+        more: tl.constexpr = 4294967296.0 / (4294967296 - DROPPED)
+        value = tl.where(keep, value * more, 0.0)
+    return value
+
+
+@triton.jit
 def normal_share(u, square):
     """Φ(u) as 1 / (1 + 2^-p(u)), fitted: GELU is right to 2.5e-5, its slope to 5e-5."""
     near = tl.minimum(square, 30.25)
@@ -50,19 +60,15 @@ def gelu_forward_kernel(
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = column < SIZE
     start, factor = seeds_at(seed)
-    more = 4294967296.0 / (4294967296 - DROPPED)
     for part in tl.static_range(4):
         row = four * 4 + part
         at = row[:, None].to(tl.int64) * SIZE + column[None, :]
         both = (row < tokens)[:, None] & inside[None, :]
         value = tl.load(u + at, mask=both, other=0.0).to(tl.float32)
-        value = value * normal_share(value, value * value) * more
-        if DROPPED > 0:
-            value = tl.where(
-                is_kept(row[:, None] * SIZE, column[None, :], start, factor, DROPPED),
-                value,
-                0.0,
-            )
+        value = value * normal_share(value, value * value)
+        value = thinned(
+            value, row[:, None] * SIZE, column[None, :], start, factor, DROPPED
+        )
         tl.store(h + at, value.to(h.dtype.element_ty), mask=both)
 
 
@@ -75,7 +81,6 @@ def gelu_backward_kernel(
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = column < SIZE
     start, factor = seeds_at(seed)
-    more = 4294967296.0 / (4294967296 - DROPPED)
     sums = tl.zeros((FOURS, COLUMNS), tl.float32)
     for time in range(TIMES):
         four = (tl.program_id(0) * TIMES + time) * FOURS + tl.arange(0, FOURS)
@@ -84,24 +89,17 @@ def gelu_backward_kernel(
             at = row[:, None].to(tl.int64) * SIZE + column[None, :]
             both = (row < tokens)[:, None] & inside[None, :]
             value = tl.load(u + at, mask=both, other=0.0).to(tl.float32)
-            g = tl.load(dh + at, mask=both, other=0.0).to(tl.float32) * more
+            g = tl.load(dh + at, mask=both, other=0.0).to(tl.float32)
             square = value * value
             bell = tl.exp2(square * -0.7213475204444817) * 0.3989422804014327
             g = g * (normal_share(value, square) + value * bell)
-            if DROPPED > 0:
-                g = tl.where(
-                    is_kept(
-                        row[:, None] * SIZE, column[None, :], start, factor, DROPPED
-                    ),
-                    g,
-                    0.0,
-                )
+            g = thinned(g, row[:, None] * SIZE, column[None, :], start, factor, DROPPED)
             sums += g
             tl.store(du + at, g.to(du.dtype.element_ty), mask=both)
     tl.store(partial + tl.program_id(0) * SIZE + column, tl.sum(sums, 0), mask=inside)
 
 
-# Triton kernels of LayerNorms: of a residual sum, and of the embeddings before the first layer.
+# Triton kernels of the LayerNorm of a residual sum.
 
 
 @triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
@@ -120,9 +118,7 @@ def norm_forward_kernel(
     for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
         at = row * far + column
         added = tl.load(change + at, mask=inside, other=0.0).to(tl.float32)
-        if DROPPED > 0:
-            keep = is_kept(row * thin, column, start, factor, DROPPED)
-            added = tl.where(keep, added * (4294967296.0 / (4294967296 - DROPPED)), 0.0)
+        added = thinned(added, row * thin, column, start, factor, DROPPED)
         s = (tl.load(x + at, mask=inside, other=0.0).to(tl.float32) + added).to(
             total.dtype.element_ty
         )
@@ -172,90 +168,13 @@ def norm_backward_kernel(
         d = (gw - even - unit * along) * rate
         d = tl.where(inside, d, 0.0).to(dtotal.dtype.element_ty)
         tl.store(dtotal + at, d, mask=inside)
-        d = d.to(tl.float32)
-        if DROPPED > 0:
-            keep = is_kept(row * thin, column, start, factor, DROPPED)
-            d = tl.where(keep, d * (4294967296.0 / (4294967296 - DROPPED)), 0.0)
+        d = thinned(d.to(tl.float32), row * thin, column, start, factor, DROPPED)
         dadded += d
         tl.store(dchange + at, d.to(dchange.dtype.element_ty), mask=inside)
     own = partial + tl.program_id(0) * 3 * SIZE + column
     tl.store(own, dweight, mask=inside)
     tl.store(own + SIZE, dbias, mask=inside)
     tl.store(own + 2 * SIZE, dadded, mask=inside)
-
-
-@triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
-def embedding_forward_kernel(
-    ids, position, words, places, weight, bias, y, total, mean, spread, seed, tokens,
-    word_scale, offset, epsilon,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """y = dropout(norm(word + place)); the sum, mean and 1/deviation are kept for the way back."""
-    column = tl.arange(0, BLOCK)
-    inside = column < SIZE
-    far = tl.full((), SIZE, tl.int64)
-    thin = tl.full((), SIZE, tl.uint32)
-    start, factor = seeds_at(seed)
-    w = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
-    b = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
-    for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
-        word = tl.load(ids + row).to(tl.int64) * far
-        place = (tl.load(position + row) + offset).to(tl.int64) * far
-        s = (
-            tl.load(words + word + column, mask=inside, other=0.0).to(tl.float32)
-            * word_scale
-        )
-        s += tl.load(places + place + column, mask=inside, other=0.0).to(tl.float32)
-        s = s.to(total.dtype.element_ty)
-        at = row * far + column
-        tl.store(total + at, s, mask=inside)
-        s = s.to(tl.float32)
-        middle = tl.sum(s, 0) / SIZE
-        off = tl.where(inside, s - middle, 0.0)
-        rate = tl.rsqrt(tl.sum(off * off, 0) / SIZE + epsilon)
-        out = (off * rate * w + b) * (4294967296.0 / (4294967296 - DROPPED))
-        if DROPPED > 0:
-            out = tl.where(
-                is_kept(row * thin, column, start, factor, DROPPED), out, 0.0
-            )
-        tl.store(mean + row, middle)
-        tl.store(spread + row, rate)
-        tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)
-
-
-@triton.jit(do_not_specialize=["tokens"])  # one compilation for all batches
-def embedding_backward_kernel(
-    dy, dy2, total, mean, spread, weight, dtotal, partial, seed, tokens,
-    SIZE: tl.constexpr, DROPPED: tl.constexpr, TWO: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The gradient of the sum, from one or two of y; `partial` (programs, 2, size): shares of weight's and bias's."""
-    column = tl.arange(0, BLOCK)
-    inside = column < SIZE
-    far = tl.full((), SIZE, tl.int64)
-    thin = tl.full((), SIZE, tl.uint32)
-    start, factor = seeds_at(seed)
-    w = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
-    dweight = tl.zeros((BLOCK,), tl.float32)
-    dbias = tl.zeros((BLOCK,), tl.float32)
-    for row in range(tl.program_id(0), tokens, tl.num_programs(0)):
-        at = row * far + column
-        g = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)
-        if TWO:
-            g += tl.load(dy2 + at, mask=inside, other=0.0).to(tl.float32)
-        g = g * (4294967296.0 / (4294967296 - DROPPED))
-        if DROPPED > 0:
-            g = tl.where(is_kept(row * thin, column, start, factor, DROPPED), g, 0.0)
-        rate = tl.load(spread + row)
-        s = tl.load(total + at, mask=inside, other=0.0).to(tl.float32)
-        unit = tl.where(inside, (s - tl.load(mean + row)) * rate, 0.0)
-        dweight += g * unit
-        dbias += g
-        gw = g * w
-        d = (gw - tl.sum(gw, 0) / SIZE - unit * (tl.sum(gw * unit, 0) / SIZE)) * rate
-        tl.store(dtotal + at, d, mask=inside)
-    own = partial + tl.program_id(0) * 2 * SIZE + column
-    tl.store(own, dweight, mask=inside)
-    tl.store(own + SIZE, dbias, mask=inside)
 
 
 # Triton kernels of the softmax over a long memory, with dropout: rows of thousands of scores, in
@@ -324,38 +243,10 @@ def softmax_backward_kernel(
         dweights + line.to(tl.int64) * span + column, mask=column < length, other=0.0
     ).to(tl.float32)
     p = tl.exp2(s * scale - tl.load(levels + line))
-    g = (g / tl.load(factors + line) + tl.load(lifts + line)) * (
-        4294967296.0 / (4294967296 - DROPPED)
-    )
-    if DROPPED > 0:
-        g = tl.where(is_kept(line * span, column, start, factor, DROPPED), g, 0.0)
+    g = g / tl.load(factors + line) + tl.load(lifts + line)
+    g = thinned(g, line * span, column, start, factor, DROPPED)
     g = p * (g - tl.load(deltas + line)) * plain_scale
     tl.store(scores + at + column, g.to(scores.dtype.element_ty), mask=column < span)
-
-
-@triton.jit
-def copied_product_kernel(
-    x, into, other, lifts, masses, products, x_question, x_head, x_place, into_question,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """One row of (questions, heads, length, size), copied from where it lies, times another; plus lift times mass."""
-    row = tl.program_id(0)
-    question = tl.program_id(1).to(tl.int64)
-    rows = tl.num_programs(0)
-    length = rows // HEADS
-    column = tl.arange(0, BLOCK)
-    inside = column < SIZE
-    at = (
-        question * x_question
-        + (row // length).to(tl.int64) * x_head
-        + (row % length).to(tl.int64) * x_place
-    )
-    value = tl.load(x + at + column, mask=inside, other=0.0)
-    tl.store(into + question * into_question + row * SIZE + column, value, mask=inside)
-    line = question * rows + row
-    seen = tl.load(other + line * SIZE + column, mask=inside, other=0.0)
-    product = tl.sum(value.to(tl.float32) * seen.to(tl.float32), 0)
-    tl.store(products + line, product + tl.load(lifts + line) * tl.load(masses + line))
 
 
 # Triton kernels of attention within short sequences: a sequence's head fits into one program, there
@@ -364,29 +255,37 @@ def copied_product_kernel(
 QUERIES: tl.constexpr = tl.constexpr(64)  # in a block
 
 
+@triton.jit
+def place_in(starts, HEADS: tl.constexpr):
+    """Of a program: its block, sequence and head, the sequence's first token and length, the number of all tokens."""
+    sequence = tl.program_id(1) // HEADS
+    begin = tl.load(starts + sequence)
+    length = tl.load(starts + sequence + 1) - begin
+    tokens = tl.load(starts + tl.num_programs(1) // HEADS)
+    return tl.program_id(0), sequence, tl.program_id(1) % HEADS, begin, length, tokens
+
+
+@triton.jit
+def load_rows(base, row, step, lane, length):
+    """Some rows of a matrix; zeros behind the last of `length`."""
+    at = row[:, None] * step + lane[None, :]
+    return tl.load(base + at, mask=(row < length)[:, None], other=0.0)
+
+
 @triton.jit(do_not_specialize=["longest"])
 def attention_forward_kernel(
     qkv, out, levels, starts, seed, longest, scale,
     HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """softmax(q kᵀ) v of one block of queries; `levels` (heads, tokens): log2 of each softmax's sum."""
-    block = tl.program_id(0)
-    sequence = tl.program_id(1) // HEADS
-    head = tl.program_id(1) % HEADS
+    block, _, head, begin, length, tokens = place_in(starts, HEADS)
     start, factor = seeds_at(seed)
-    begin = tl.load(starts + sequence)
-    length = tl.load(starts + sequence + 1) - begin
     if block * QUERIES < length:
-        tokens = tl.load(starts + tl.num_programs(1) // HEADS)
         row = block * QUERIES + tl.arange(0, QUERIES)
         lane = tl.arange(0, WIDTH)
         step: tl.constexpr = 3 * HEADS * WIDTH
         base = qkv + begin.to(tl.int64) * step + head * WIDTH
-        q = tl.load(
-            base + row[:, None] * step + lane[None, :],
-            mask=(row < length)[:, None],
-            other=0.0,
-        )
+        q = load_rows(base, row, step, lane, length)
         high = tl.full((QUERIES,), -float("inf"), tl.float32)
         mass = tl.zeros((QUERIES,), tl.float32)
         line = (tl.program_id(1) * longest + row) * longest
@@ -394,11 +293,7 @@ def attention_forward_kernel(
         for first in range(0, length, KEYS):
             key = first + tl.arange(0, KEYS)
             there = key < length
-            k = tl.load(
-                base + HEADS * WIDTH + key[:, None] * step + lane[None, :],
-                mask=there[:, None],
-                other=0.0,
-            )
+            k = load_rows(base + HEADS * WIDTH, key, step, lane, length)
             s = tl.where(there[None, :], tl.dot(q, tl.trans(k)), -float("inf"))
             new = tl.maximum(high, tl.max(s, 1) * scale)  # scale is positive
             p = tl.exp2(s * scale - new[:, None])
@@ -408,11 +303,7 @@ def attention_forward_kernel(
                 p = tl.where(
                     is_kept(line[:, None], key[None, :], start, factor, DROPPED), p, 0.0
                 )
-            v = tl.load(
-                base + 2 * HEADS * WIDTH + key[:, None] * step + lane[None, :],
-                mask=there[:, None],
-                other=0.0,
-            )
+            v = load_rows(base + 2 * HEADS * WIDTH, key, step, lane, length)
             found = tl.dot(p.to(v.dtype), v, found * fade[:, None])
             high = new
         found = found * ((4294967296.0 / (4294967296 - DROPPED)) / mass)[:, None]
@@ -438,26 +329,19 @@ def query_gradient_kernel(
 
     `sums` (sequences × blocks, queries and values, heads × width) gets the block's share of the biases' gradients.
     """
-    block = tl.program_id(0)
-    sequence = tl.program_id(1) // HEADS
-    head = tl.program_id(1) % HEADS
+    block, sequence, head, begin, length, tokens = place_in(starts, HEADS)
     start, factor = seeds_at(seed)
-    begin = tl.load(starts + sequence)
-    length = tl.load(starts + sequence + 1) - begin
     step: tl.constexpr = 3 * HEADS * WIDTH
     side: tl.constexpr = HEADS * WIDTH
     lane = tl.arange(0, WIDTH)
     if block * QUERIES < length:
-        tokens = tl.load(starts + tl.num_programs(1) // HEADS)
-        inner = tl.arange(0, QUERIES)
-        row = block * QUERIES + inner
+        row = block * QUERIES + tl.arange(0, QUERIES)
         there = (row < length)[:, None]
         base = qkv + begin.to(tl.int64) * step + head * WIDTH
-        near = row[:, None] * side + lane[None, :]
         apart = begin.to(tl.int64) * side + head * WIDTH
-        q = tl.load(base + row[:, None] * step + lane[None, :], mask=there, other=0.0)
-        g = tl.load(dout + apart + near, mask=there, other=0.0)
-        o = tl.load(out + apart + near, mask=there, other=0.0)
+        q = load_rows(base, row, step, lane, length)
+        g = load_rows(dout + apart, row, side, lane, length)
+        o = load_rows(out + apart, row, side, lane, length)
         of_row = head * tokens.to(tl.int64) + begin + row
         level = tl.load(levels + of_row, mask=row < length, other=float("inf"))
         delta = tl.sum(g.to(tl.float32) * o.to(tl.float32), 1) * (
@@ -468,9 +352,8 @@ def query_gradient_kernel(
         line = (tl.program_id(1) * longest + row) * longest
         for first in range(0, length, KEYS):
             key = first + tl.arange(0, KEYS)
-            at = key[:, None] * step + lane[None, :]
-            k = tl.load(base + side + at, mask=(key < length)[:, None], other=0.0)
-            v = tl.load(base + 2 * side + at, mask=(key < length)[:, None], other=0.0)
+            k = load_rows(base + side, key, step, lane, length)
+            v = load_rows(base + 2 * side, key, step, lane, length)
             p = tl.exp2(tl.dot(q, tl.trans(k)) * scale - level[:, None])
             dp = tl.dot(g, tl.trans(v))
             if DROPPED > 0:
@@ -497,17 +380,12 @@ def key_gradient_kernel(
     HEADS: tl.constexpr, WIDTH: tl.constexpr, DROPPED: tl.constexpr,
 ):  # fmt: skip
     """The gradients of a block of keys and values. The keys' bias has none: it adds the same to all scores of a row."""
-    block = tl.program_id(0)
-    sequence = tl.program_id(1) // HEADS
-    head = tl.program_id(1) % HEADS
+    block, sequence, head, begin, length, tokens = place_in(starts, HEADS)
     start, factor = seeds_at(seed)
-    begin = tl.load(starts + sequence)
-    length = tl.load(starts + sequence + 1) - begin
     step: tl.constexpr = 3 * HEADS * WIDTH
     side: tl.constexpr = HEADS * WIDTH
     lane = tl.arange(0, WIDTH)
     if block * QUERIES < length:
-        tokens = tl.load(starts + tl.num_programs(1) // HEADS)
         inner = tl.arange(0, QUERIES)
         key = block * QUERIES + inner
         there = (key < length)[:, None]
@@ -515,22 +393,14 @@ def key_gradient_kernel(
         given = dout + begin.to(tl.int64) * side + head * WIDTH
         of_head = head * tokens.to(tl.int64) + begin
         at = key[:, None] * step + lane[None, :]
-        k = tl.load(base + side + at, mask=there, other=0.0)
-        v = tl.load(base + 2 * side + at, mask=there, other=0.0)
+        k = load_rows(base + side, key, step, lane, length)
+        v = load_rows(base + 2 * side, key, step, lane, length)
         dk = tl.zeros((QUERIES, WIDTH), tl.float32)
         dv = tl.zeros((QUERIES, WIDTH), tl.float32)
         for top in range(0, length, QUERIES):
             row = top + inner
-            q = tl.load(
-                base + row[:, None] * step + lane[None, :],
-                mask=(row < length)[:, None],
-                other=0.0,
-            )
-            g = tl.load(
-                given + row[:, None] * side + lane[None, :],
-                mask=(row < length)[:, None],
-                other=0.0,
-            )
+            q = load_rows(base, row, step, lane, length)
+            g = load_rows(given, row, side, lane, length)
             level = tl.load(
                 levels + of_head + row, mask=row < length, other=float("inf")
             )

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,23 +20,14 @@ _KEYS, _REGISTERS = (
 )  # of an attention block; with as many registers three blocks share a multiprocessor
 
 
-class Tile(NamedTuple):
-    """What a program computes at a time: four rows each, columns; how often, so that its sums are few."""
-
-    fours: int
-    columns: int
-    warps: int
-    times: int
-
-    def grid(self, rows: int, columns: int, times: int = 1) -> tuple[int, int]:
-        return -(-rows // (4 * self.fours * times)), -(-columns // self.columns)
-
-    @property
-    def options(self) -> dict[str, int]:
-        return {"FOURS": self.fours, "COLUMNS": self.columns, "num_warps": self.warps}
+# Of GELU a program computes four times so many rows, so many columns, and so often that its sums are few.
+_FOURS, _COLUMNS, _TIMES = 16, 64, 4
+_GELU = {"FOURS": _FOURS, "COLUMNS": _COLUMNS, "num_warps": 4}
 
 
-GELU = Tile(16, 64, 4, 4)
+def _gelu_grid(u, times=1):
+    tokens, size = u.shape
+    return -(-tokens // (4 * _FOURS * times)), -(-size // _COLUMNS)
 
 
 def _programs(x: Tensor) -> int:
@@ -81,49 +71,11 @@ def norm_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
     return dtotal, dchange, partial.sum(0)
 
 
-def embedding_forward(
-    ids,
-    position,
-    words,
-    places,
-    weight,
-    bias,
-    seed,
-    *,
-    scale,
-    offset,
-    epsilon,
-    dtype,
-    dropped,
-):
-    tokens, size = len(ids), words.shape[1]
-    y, total = torch.empty((2, tokens, size), dtype=dtype, device=ids.device)
-    mean, spread = torch.empty((2, tokens), dtype=torch.float32, device=ids.device)
-    fused_kernels.embedding_forward_kernel[(_programs(y),)](
-        ids, position, words, places, weight, bias, y, total, mean, spread, seed, tokens,
-        scale, offset, epsilon,
-        SIZE=size, DROPPED=dropped, BLOCK=_block(size), num_warps=2,
-    )  # fmt: skip
-    return y, total, mean, spread
-
-
-def embedding_backward(dy, dy2, total, mean, spread, weight, seed, *, dropped):
-    tokens, size = dy.shape
-    dtotal = torch.empty(dy.shape, dtype=torch.float32, device=dy.device)
-    programs = _programs(dy)
-    partial = torch.empty((programs, 2, size), dtype=torch.float32, device=dy.device)
-    fused_kernels.embedding_backward_kernel[(programs,)](
-        dy, dy if dy2 is None else dy2, total, mean, spread, weight, dtotal, partial, seed, tokens,
-        SIZE=size, DROPPED=dropped, TWO=dy2 is not None, BLOCK=_block(size), num_warps=4,
-    )  # fmt: skip
-    return dtotal, partial.sum(0)
-
-
 def gelu_forward(u, seed, *, dropped):
     tokens, size = u.shape
     made = torch.empty_like(u)
-    fused_kernels.gelu_forward_kernel[GELU.grid(tokens, size)](
-        u, made, seed, tokens, SIZE=size, DROPPED=dropped, **GELU.options
+    fused_kernels.gelu_forward_kernel[_gelu_grid(u)](
+        u, made, seed, tokens, SIZE=size, DROPPED=dropped, **_GELU
     )
     return made
 
@@ -131,10 +83,10 @@ def gelu_forward(u, seed, *, dropped):
 def gelu_backward(dh, u, seed, *, dropped):
     tokens, size = u.shape
     made = torch.empty_like(u)
-    grid = GELU.grid(tokens, size, GELU.times)
+    grid = _gelu_grid(u, _TIMES)
     partial = torch.empty((grid[0], size), dtype=torch.float32, device=u.device)
     fused_kernels.gelu_backward_kernel[grid](
-        dh, u, made, partial, seed, tokens, SIZE=size, DROPPED=dropped, TIMES=GELU.times, **GELU.options
+        dh, u, made, partial, seed, tokens, SIZE=size, DROPPED=dropped, TIMES=_TIMES, **_GELU
     )  # fmt: skip
     return made, partial.sum(0)
 
@@ -189,18 +141,6 @@ def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
         DROPPED=dropped, BLOCK=_FORWARD, num_warps=4,
     )  # fmt: skip
     return levels, factors, masses
-
-
-def copied_product(x, into, other, lifts, masses):
-    questions, heads, length, size = x.shape
-    if x.stride(3) != 1:
-        x = x.contiguous()
-    products = torch.empty_like(masses)
-    fused_kernels.copied_product_kernel[(heads * length, questions)](
-        x, into, other, lifts, masses, products, *x.stride()[:3], into.stride(0),
-        HEADS=heads, SIZE=size, BLOCK=_block(size), num_warps=4,
-    )  # fmt: skip
-    return products
 
 
 def softmax_backward(

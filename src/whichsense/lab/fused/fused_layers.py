@@ -1,4 +1,4 @@
-"""The encoder's training step in few passes over memory: embedding, layers, the decoder's memory."""
+"""The encoder's training step in few passes over memory: its layers, the decoder's memory."""
 
 from __future__ import annotations
 
@@ -25,89 +25,14 @@ from whichsense.models.seq2seq.network import Network
 from whichsense.models.seq2seq.ragged import (
     CrossAttention,
     DecoderWeights,
-    Embedding,
     EncoderWeights,
     FeedForward,
-    LayerWeights,
     Norm,
     RaggedRows,
     SelfAttention,
     Style,
 )
-from whichsense.models.seq2seq.transformer import Bart, Read
-
-# What the first encoder layer reads, in one pass there and one back: words, places, their norm,
-# dropout.
-
-
-class _Places(NamedTuple):
-    """Where a token's word and place stand in their tables."""
-
-    ids: Tensor
-    position: Tensor
-
-
-class _Embedded(torch.autograd.Function):
-    """(words, places, the norm's weight and bias, …) → x, and x again (as the layers hand it on)."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, at: _Places, w: Embedding, plan: Plan,
-        dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        seed = torch.randint(0, 2**32, (2,), device=words.device)
-        y, total, mean, spread = kernels(words).embedding_forward(
-            *at, words, places, weight, bias, seed, scale=w.scale, offset=w.offset, epsilon=plan.epsilon, dtype=dtype,
-            dropped=plan.dropped,
-        )  # fmt: skip
-        ctx.save_for_backward(*at, total, mean, spread, weight, seed)
-        ctx.sizes = (len(words), len(places))
-        ctx.w = (w.scale, w.offset, w.unlearned)
-        ctx.plan = plan
-        ctx.set_materialize_grads(False)
-        return y, y.view_as(y)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        ids, position, *kept, seed = ctx.saved_tensors
-        scale, offset, unlearned = ctx.w
-        dy = [
-            gradient.contiguous() for gradient in gradients[:2] if gradient is not None
-        ]
-        dtotal, sums = kernels(dy[0]).embedding_backward(
-            dy[0], dy[1] if len(dy) > 1 else None, *kept, seed, dropped=ctx.plan.dropped
-        )
-        spread = torch.ops.aten.embedding_dense_backward
-        dwords = spread(dtotal, ids, ctx.sizes[0], unlearned, False)
-        dplaces = spread(dtotal, position + offset, ctx.sizes[1], -1, False)
-        return (
-            dwords if scale == 1 else dwords * scale,
-            dplaces,
-            sums[0],
-            sums[1],
-            None,
-            None,
-            None,
-            None,
-        )
-
-
-def fused_embedding(
-    ids: Tensor, position: Tensor, w: Embedding, plan: Plan, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """(tokens, size), and the same again: what `fused_encoder` begins with."""
-    found: tuple[Tensor, Tensor] = _Embedded.apply(  # type: ignore[no-untyped-call]
-        w.words,
-        w.places,
-        w.norm.weight,
-        w.norm.bias,
-        _Places(ids, position),
-        w,
-        plan,
-        dtype,
-    )
-    return found
-
+from whichsense.models.seq2seq.transformer import Read
 
 # One encoder layer of BART's kind, there and back, as one step of the gradient's graph.
 #
@@ -181,8 +106,7 @@ def _feed_forward(
     up, down = w.up.weight.to(y.dtype), w.down.weight.to(y.dtype)
     inner = _product(y, up, w.up.bias)
     h = kernels(y).gelu_forward(inner, seeds[2], dropped=plan.activation_dropped)
-    change = _product(h, down, w.down.bias)
-    z, normed = _add_and_norm(y, change, w.norm, seeds[3], plan)
+    z, normed = _add_and_norm(y, _product(h, down, w.down.bias), w.norm, seeds[3], plan)
     return z, _Feed(y, up, inner, h, down), normed
 
 
@@ -283,11 +207,15 @@ def fused_layer(
 
 
 def fused_encoder(
-    embedded: tuple[Tensor, Tensor], layers: Sequence[EncoderWeights], rows: RaggedRows, plan: Plan, *,
+    x: Tensor,
+    layers: Sequence[EncoderWeights],
+    rows: RaggedRows,
+    plan: Plan,
+    *,
     saves_memory: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """All layers; with `saves_memory` each one's inside is computed anew on the way back."""
-    x, same = embedded
+    same = x
     seeds = torch.randint(0, 2**32, (len(layers), 4, 2), device=x.device)
     for weights, seed in zip(layers, seeds, strict=True):
         rest = (x, same, weights, rows, seed, plan)
@@ -365,10 +293,15 @@ class _Table:
         given = self.right[:, 0, layer]
         found, levels, factors, masses = kept
         run = kernels(scores)
-        dmass = dmass.contiguous()
-        deltas = run.copied_product(dfound, given, found, dmass, masses)
+        given.view(dfound.shape).copy_(dfound)
+        deltas = (dfound.float() * found.float()).sum(-1) + dmass * masses.view(
+            dmass.shape
+        )
         dweights = torch.bmm(given, self.memory.transpose(1, 2))
-        of_rows = RowsOfSoftmax(levels, factors, deltas, dmass.view(levels.shape))
+        shape = levels.shape
+        of_rows = RowsOfSoftmax(
+            levels, factors, deltas.reshape(shape), dmass.reshape(shape)
+        )
         run.softmax_backward(
             scores, dweights, of_rows, self.lengths, self.seeds[layer], **self.options
         )
@@ -515,24 +448,13 @@ class FusedNetwork(Network):
         self._compiled = True
         super().compile(*arguments, **options)
 
-    def encode(
-        self, ids: Tensor, passages: RaggedRows, layers: LayerWeights | None = None
+    def _run_layers(
+        self, x: Tensor, stack: Sequence[EncoderWeights], passages: RaggedRows
     ) -> Tensor:
-        dtype = self.dtype
-        style = self.family.encoder_style
-        size = style.heads * style.width
-        like = torch.empty((0, size), dtype=dtype, device=ids.device)
-        with torch.autocast(ids.device.type, enabled=False):
-            plan = self._plan(like, passages.longest)
-            if plan is not None and isinstance(self.family, Bart):
-                tables = self.family.encoder_embedding(self.model)
-                first = fused_embedding(ids, passages.position, tables, plan, dtype)
-                # Collected here, while the GPU is busy with the embedding.
-                stack = self.family.encoder_layers(self.model)
-                return fused_encoder(
-                    first, stack, passages, plan, saves_memory=self._saves_memory
-                )
-        return super().encode(ids, passages, layers)
+        plan = self._plan(x, passages.longest)
+        if plan is None:
+            return super()._run_layers(x, stack, passages)
+        return fused_encoder(x, stack, passages, plan, saves_memory=self._saves_memory)
 
     def _plan(self, x: Tensor, longest: int) -> Plan | None:
         """The plan of a training step in fused kernels; None if the step does not use them.

@@ -155,40 +155,6 @@ def norm_backward(
     return dtotal, d.to(dy.dtype), sums
 
 
-def embedding_forward(
-    ids: Tensor, position: Tensor, words: Tensor, places: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, *,
-    scale: float, offset: int, epsilon: float, dtype: torch.dtype, dropped: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """dropout(norm(word + place)), the sum, its mean and 1/deviation."""
-    total = (
-        F.embedding(ids, words).float() * scale
-        + F.embedding(position + offset, places).float()
-    ).to(dtype)
-    wide = total.float()
-    mean = wide.mean(1)
-    spread = torch.rsqrt((wide - mean[:, None]).pow(2).mean(1) + epsilon)
-    y = (wide - mean[:, None]) * spread[:, None] * weight.float() + bias.float()
-    if dropped:
-        y = thinned(y, keep_mask(y.shape, seed, dropped), dropped)
-    return y.to(dtype), total, mean, spread
-
-
-def embedding_backward(
-    dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
-    dropped: int,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The gradient of the sum, in float32; those of weight and bias."""
-    g = dy.float() if dy2 is None else dy.float() + dy2.float()
-    if dropped:
-        g = thinned(g, keep_mask(g.shape, seed, dropped), dropped)
-    unit = (total.float() - mean[:, None]) * spread[:, None]
-    gw = g * weight.float()
-    d = (
-        gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)
-    ) * spread[:, None]
-    return d, torch.stack([(g * unit).sum(0), g.sum(0)])
-
-
 def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
     """dropout(gelu(u))."""
     h = F.gelu(u.float())
@@ -223,8 +189,7 @@ def attention_forward(
     """(tokens, 3 × heads × width) → (tokens, heads × width), and what the way back needs."""
     q, _, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
     found = (p if thin is None else thinned(p, thin, dropped)) @ v
-    out = rows.flat(found.transpose(1, 2)).flatten(1).to(qkv.dtype)
-    return out, q.new_empty(0)
+    return rows.flat(found.transpose(1, 2)).flatten(1).to(qkv.dtype), q.new_empty(0)
 
 
 def attention_backward(
@@ -299,16 +264,6 @@ def softmax_forward(
         p = torch.where(keep_mask(scores.shape, seed, dropped), p, 0.0)
     weights.copy_(p)
     return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
-
-
-def copied_product(
-    x: Tensor, into: Tensor, other: Tensor, lifts: Tensor, masses: Tensor
-) -> Tensor:
-    """x (questions, heads, length, size) · other + lifts · masses: (questions, rows); x is copied into its rows."""
-    into.copy_(x.flatten(1, 2))
-    return (x.float() * other.float()).sum(-1).flatten(1) + lifts.view(
-        masses.shape
-    ) * masses
 
 
 def softmax_backward(

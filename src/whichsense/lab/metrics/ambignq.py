@@ -8,14 +8,14 @@ first free gold answer that it matches, with that pair's question score.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from whichsense.errors import BadInput
 from whichsense.lab.metrics.exact_match import normal_form
 from whichsense.text.overlap import edit_f1, sentence_bleu
 from whichsense.text.ptb import tokenize_question
+from whichsense.types import frozen
 
 Variant = Literal["released", "paper", "in_order"]
 QUESTION_METRICS = ("f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit")
@@ -27,7 +27,7 @@ _Match = tuple[int, int, Sequence[float]]
 _F1 = Callable[[Sequence[_Match], int, int, int], float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotation:
     """One annotator's view: one answer (no questions), or several answers with a question each."""
 
@@ -39,12 +39,19 @@ class Annotation:
         return not self.questions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """A system's answers to a question and, if it rewrites the question, the rewrite for each answer."""
 
     answers: tuple[str, ...]
     questions: tuple[str, ...] = ()
+
+
+def best_f1(
+    answer_sets: Iterable[Sequence[Sequence[str]]], answers: Sequence[str]
+) -> float:
+    """F1ans: of several annotations the one that fits best counts; 0 without an answer."""
+    return max(f1_answers(gold, answers) for gold in answer_sets) if answers else 0.0
 
 
 def f1_answers(
@@ -62,8 +69,7 @@ def f1_answers(
     matches: list[_Match] = [
         (i, j, (1.0,)) for i, j in _matching_answers(gold, predicted)
     ]
-    f1 = _F1_BY_VARIANT[variant]
-    return f1(matches, 0, len(gold), len(predicted))
+    return _F1_BY_VARIANT[variant](matches, 0, len(gold), len(predicted))
 
 
 def _matching_answers(
@@ -185,8 +191,7 @@ def score_question(
         for number, name in enumerate(names):
             # With a single answer there is no question to compare: every metric is F1 over answers.
             metric = 0 if annotation.single else number
-            score = f1(matches, metric, n_gold, n_predicted)
-            best[name] = max(best[name], score)
+            best[name] = max(best[name], f1(matches, metric, n_gold, n_predicted))
     return best
 
 

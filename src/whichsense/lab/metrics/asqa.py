@@ -6,12 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, starmap
 
 from whichsense.lab.metrics.exact_match import matches, normal_form, token_f1
 from whichsense.text.words import porter_stem
+from whichsense.types import frozen
 
 # Sentences as NLTK's English Punkt finds them in lower-case text: the input of ASQA's official
 # ROUGE-L.
@@ -117,8 +117,7 @@ def _last_space(text: str) -> int:
 
 def _has_sentence_end(context: str) -> bool:
     """Whether a sentence ends between two tokens of the context."""
-    tokens = _TOKEN.findall(context)
-    return any(starmap(_ends_sentence, pairwise(tokens)))
+    return any(starmap(_ends_sentence, pairwise(_TOKEN.findall(context))))
 
 
 def _ends_sentence(token: str, following: str) -> bool:
@@ -130,14 +129,16 @@ def _ends_sentence(token: str, following: str) -> bool:
     # Of a hyphenated word, the last part counts.
     if word in _ABBREVIATIONS or word.rpartition("-")[2] in _ABBREVIATIONS:
         return False
-    is_initial = _INITIAL.match(token)
-    if is_initial and f"{word} {following}" in _COLLOCATIONS:
+    if _INITIAL.match(token):
+        return f"{word} {following}" not in _COLLOCATIONS and _begins(following)
+    return not _NUMBER.match(token) or _begins(following)
+
+
+def _begins(following: str) -> bool:
+    """Whether a sentence may begin with this token."""
+    if following in _PUNCTUATION:
         return False
-    if is_initial or _NUMBER.match(token):
-        is_lower = following[0].islower()
-        goes_on = is_lower and following not in _LOWER_CASE_STARTERS
-        return not (following in _PUNCTUATION or goes_on)
-    return True
+    return not following[0].islower() or following in _LOWER_CASE_STARTERS
 
 
 def _realign_closings(text: str, raw: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -176,7 +177,7 @@ _MOST = 3  # citations of a sentence that count
 _CITATIONS_END = ".!?\"'”’)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CitedDocument:
     """A document that is cited by its number."""
 
@@ -184,7 +185,7 @@ class CitedDocument:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CitationScores:
     """Recall: the share of sentences that their citations support. Precision: the share of citations that help."""
 
@@ -209,10 +210,9 @@ def citation_scores(
     if not sentences:
         return None
     for sentence in sentences:
-        numbers = [int(number) for number in _CITATION.findall(sentence)]
         # As released, [0] counts backwards: it cites the last document.
-        places = [number - 1 for number in numbers]
-        if not places or max(places) >= len(documents):
+        places = [int(number) - 1 for number in _CITATION.findall(sentence)]
+        if max(places, default=len(documents)) >= len(documents):
             continue
         places = places[:_MOST]
         cited += len(places)
@@ -395,7 +395,7 @@ Reader = Callable[[Sequence[tuple[str, str]]], Sequence[str]]
 """Answers (question, text) pairs with a span of the text each, or with an empty string."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Disambiguation:
     """One unambiguous question and the names of its short answer."""
 
@@ -403,7 +403,7 @@ class Disambiguation:
     aliases: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReaderScores:
     """A reader's answers from a long answer: Disambig-F1, QA-EM, and whether every question got its answer."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from whichsense.errors import BadInput
 from whichsense.lab.metrics.exact_match import normal_form
 from whichsense.text.overlap import best_assignment, best_total
+from whichsense.types import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ _INVALID = "invalid form"
 _Table = list[list[float]]  # one row per gold string, one column per predicted string
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overlap:
     """What one question adds to precision and recall: two sums of similarities and the two numbers of strings."""
 
@@ -38,7 +38,7 @@ class Overlap:
     gold: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MicroAverage:
     """Precision, recall and F1, micro-averaged."""
 
@@ -128,8 +128,7 @@ def _overlap(
     ]
     pairs = best_assignment(both)
     precision_sum = sum(precision[i][j] for i, j in pairs)
-    recall_sum = sum(recall[i][j] for i, j in pairs)
-    return Overlap(precision_sum, recall_sum, predicted, gold)
+    return Overlap(precision_sum, sum(recall[i][j] for i, j in pairs), predicted, gold)
 
 
 def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:

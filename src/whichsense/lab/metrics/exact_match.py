@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from whichsense.text.words import normalize
+from whichsense.types import frozen
 
 # Short answers: exact match by any alias, by the first one, and by any of several predictions.
 
@@ -21,8 +21,7 @@ def matches(prediction: str, aliases: Iterable[str]) -> bool:
     >>> matches("The Beatles", ["Beatles", "Fab Four"])
     True
     """
-    form = normal_form(prediction)
-    return form in map(normal_form, aliases)
+    return normal_form(prediction) in map(normal_form, aliases)
 
 
 def exact_match(prediction: str, aliases: Sequence[str]) -> float:
@@ -67,14 +66,13 @@ def token_f1(prediction: str, gold: str) -> float:
     size = len(predicted_words) + len(gold_words)
     if not predicted_words or not gold_words:
         return float(size == 0)
-    common = Counter(predicted_words) & Counter(gold_words)
-    return 2 * common.total() / size
+    return 2 * (Counter(predicted_words) & Counter(gold_words)).total() / size
 
 
 # Answers as a set: all right ones and no other. RAMDocs asks for that.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetScores:
     """Precision: the share of given answers that are right. Recall: the share of right answers that are given."""
 

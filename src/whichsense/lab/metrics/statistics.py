@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
+from whichsense.types import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ _CHUNK = 2**22  # random numbers at once: a bound on memory
 _EQUAL = 1e-12  # scores that differ less are equal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairedTest:
     """System B against system A on the same questions."""
 
@@ -54,8 +54,7 @@ def middle(scores: Sequence[float]) -> float:
     if not len(scores):
         raise BadInput("A bootstrap needs at least one score.")
     column = np.asarray(scores, dtype=np.float64)[:, None]
-    means = resampled_sums(column)[:, 0] / len(scores)
-    return quantile(means, 0.5)
+    return quantile(resampled_sums(column)[:, 0] / len(scores), 0.5)
 
 
 def quantile(values: Array, share: float) -> float:
@@ -69,8 +68,7 @@ def quantile(values: Array, share: float) -> float:
     ordered = sorted(values.tolist())
     position = share * (len(ordered) - 1)
     below = int(position)
-    above = min(below + 1, len(ordered) - 1)
-    step = ordered[above] - ordered[below]
+    step = ordered[min(below + 1, len(ordered) - 1)] - ordered[below]
     return float(ordered[below] + (position - below) * step)
 
 
@@ -93,8 +91,7 @@ def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> 
         # One bincount for all resamples: each has its own range of n numbers.
         draws += n * np.arange(size, dtype=np.int32)[:, None]
         flat = np.bincount(draws.ravel(), minlength=size * n)
-        counts = flat.reshape(size, n).astype(np.float64)
-        parts.append(counts @ table)
+        parts.append(flat.reshape(size, n).astype(np.float64) @ table)
     return np.concatenate(parts)
 
 
@@ -104,10 +101,10 @@ def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
 
     rng = np.random.default_rng(seed)
     n = len(table)
-    parts = []
-    for size in _chunk_sizes(samples, n):
-        signs = rng.integers(0, 2, size=(size, n), dtype=np.int8)
-        parts.append((2.0 * signs - 1.0) @ table)
+    parts = [
+        (2.0 * rng.integers(0, 2, size=(size, n), dtype=np.int8) - 1.0) @ table
+        for size in _chunk_sizes(samples, n)
+    ]
     return np.concatenate(parts)
 
 
@@ -141,8 +138,7 @@ def paired_tests(
     a_columns = list(a.values())
     b_columns = [b[name] for name in a]
     a_scores = np.array(a_columns, dtype=np.float64).T
-    b_scores = np.array(b_columns, dtype=np.float64).T
-    differences = b_scores - a_scores
+    differences = np.array(b_columns, dtype=np.float64).T - a_scores
     observed = differences.mean(axis=0)
     means = resampled_sums(differences, _PAIRED_SAMPLES, _SEED) / n
     flips = _flipped_sums(differences, _PAIRED_SAMPLES, _SEED + 1) / n
@@ -170,7 +166,7 @@ def paired_tests(
 # scores.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DetectionScores:
     """The four numbers of a yes-or-no decision."""
 

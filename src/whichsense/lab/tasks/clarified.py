@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -49,13 +49,13 @@ from whichsense.stages.summarize import SeqSummarizer
 from whichsense.text.clarification import parse_clarification
 from whichsense.text.overlap import corpus_bleu
 from whichsense.text.words import sentences, spans_of
-from whichsense.types import Hit, Passage, Reading
+from whichsense.types import Hit, Passage, Reading, frozen
 
 # Clarification questions to learn from: CAmbigNQ's, or, for other ambiguous questions, made from
 # their rewrites.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClarificationExample:
     """An ambiguous question, its clarification question with category and options, and the answers (aliases) of the
     options."""
@@ -120,7 +120,7 @@ def _derived_example(question: Question) -> ClarificationExample | None:
 # answers.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClarifierTraining:
     """A recipe's `[clarifying]`."""
 
@@ -129,15 +129,11 @@ class ClarifierTraining:
     """For predicted answers: the folder of a reader."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ClarifierOptions(Seq2SeqOptions):
-    form: InputForm = field(
-        default_factory=lambda: InputForm(fusion=False, output_tokens=64)
-    )
-    data: TrainingData = field(
-        default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
-    )
-    clarifying: ClarifierTraining = field(default_factory=ClarifierTraining)
+    form: InputForm = InputForm(fusion=False, output_tokens=64)
+    data: TrainingData = TrainingData(train="cambignq/train", dev="cambignq/dev")
+    clarifying: ClarifierTraining = ClarifierTraining()
 
 
 def build_clarifier(options: _ClarifierOptions) -> Generation[ClarificationExample]:
@@ -224,14 +220,10 @@ CLARIFIER = TaskSpec(_ClarifierOptions, build_clarifier)
 # them.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _OptionReaderOptions(Seq2SeqOptions):
-    form: InputForm = field(
-        default_factory=lambda: InputForm(fusion=False, question_tokens=64)
-    )
-    data: TrainingData = field(
-        default_factory=lambda: TrainingData(train="cambignq/train", dev="cambignq/dev")
-    )
+    form: InputForm = InputForm(fusion=False, question_tokens=64)
+    data: TrainingData = TrainingData(train="cambignq/train", dev="cambignq/dev")
 
 
 def build_option_reader(options: _OptionReaderOptions) -> Generation[ReadExample]:
@@ -248,8 +240,7 @@ def build_option_reader(options: _OptionReaderOptions) -> Generation[ReadExample
     for one in train:
         questions = _clarified_questions([one])
         for question, aliases in zip(questions, one.answers, strict=True):
-            hits = evidence.hits(question)
-            examples.append(ReadExample(question, hits, (aliases,)))
+            examples.append(ReadExample(question, evidence.hits(question), (aliases,)))
 
     return Generation(
         "clarified-reader",
@@ -263,12 +254,11 @@ def build_option_reader(options: _OptionReaderOptions) -> Generation[ReadExample
 
 def _clarified_questions(examples: Sequence[ClarificationExample]) -> list[str]:
     """Each question with each of its options."""
-    questions = []
-    for example in examples:
-        for option in example.options:
-            text = clarified(example.question.text, example.category, option)
-            questions.append(text)
-    return questions
+    return [
+        clarified(example.question.text, example.category, option)
+        for example in examples
+        for option in example.options
+    ]
 
 
 def _measure_option_reader(
@@ -313,28 +303,24 @@ OPTION_READER = TaskSpec(_OptionReaderOptions, build_option_reader)
 Mode = Literal["closed", "open", "oracle"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LongAnswerSettings:
     """A recipe's `[writing]`."""
 
     mode: Mode = "open"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LongAnswerOptions(Seq2SeqOptions):
-    model: Seq2SeqModel = field(default_factory=lambda: Seq2SeqModel(base="t5-large"))
-    form: InputForm = field(
-        default_factory=lambda: InputForm(
-            fusion=False, passages=5, input_tokens=2048, output_tokens=256
-        )
+    model: Seq2SeqModel = Seq2SeqModel(base="t5-large")
+    form: InputForm = InputForm(
+        fusion=False, passages=5, input_tokens=2048, output_tokens=256
     )
-    data: TrainingData = field(
-        default_factory=lambda: TrainingData(train="asqa/train", dev="asqa/dev")
-    )
-    writing: _LongAnswerSettings = field(default_factory=_LongAnswerSettings)
+    data: TrainingData = TrainingData(train="asqa/train", dev="asqa/dev")
+    writing: _LongAnswerSettings = _LongAnswerSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _WriteExample:
     """An input in its format, and the long answers that fit it."""
 
@@ -440,10 +426,9 @@ def _annotated_contexts(
     pairs: Sequence[QAPair], evidence: EvidenceSearch
 ) -> list[SourceText]:
     """The first annotated passage of each pair, each passage once."""
-    passages: dict[Passage, None] = {}
-    for pair in pairs:
-        for key in pair.evidence[:1]:
-            passages[evidence.passage(key)] = None
+    passages: dict[Passage, None] = {
+        evidence.passage(key): None for pair in pairs for key in pair.evidence[:1]
+    }
     return [SourceText(passage.text, passage.title) for passage in passages]
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from whichsense.errors import BadConfig
 from whichsense.files import read_json, read_jsonl, write_atomically
 from whichsense.jobs.limits import unsaid
 from whichsense.lab.datasets import Annotation, QAPair, Question, load
-from whichsense.lab.metrics.ambignq import f1_answers
+from whichsense.lab.metrics.ambignq import best_f1
 from whichsense.lab.tasks.generation import (
     AnswerPredictionOptions,
     build_answer_prediction,
@@ -32,12 +32,12 @@ from whichsense.lab.train.loop import MODEL, train
 from whichsense.lab.train.recipes import Recipe, load_recipe
 from whichsense.stages.read import SeqReader
 from whichsense.text.words import normalize
-from whichsense.types import Case
+from whichsense.types import Case, frozen
 
 # Co-training recipes: which readers, how many, and which questions they label.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoTraining:
     """The settings of a co-training recipe. The defaults are the paper's: six models, two iterations."""
 
@@ -105,19 +105,28 @@ def majority_answers(
     >>> majority_answers(["1962"], [["1962", "1964"], ["1962", "1964", "1965"], ["1962"]])
     ['1964']
     """
-    known_forms = set(map(normalize, known))
-    votes: Counter[str] = Counter()
-    written: dict[str, str] = {}  # normal form → the answer as it was written first
-    for answers in predictions:
-        # Of answers with one form the last is kept: a model has one vote for each.
-        own = {normalize(answer): answer for answer in answers}
-        for form, answer in own.items():
-            if form and form not in known_forms:
-                votes[form] += 1
-                written.setdefault(form, answer)
+    known_forms = {"", *map(normalize, known)}
+    # Of a model's answers with one form the last is kept: it has one vote for each.
+    votes, written = _count_votes(predictions)
     return [
-        written[form] for form, count in votes.items() if count > len(predictions) / 2
+        written[form]
+        for form, count in votes.items()
+        if form not in known_forms and count > len(predictions) / 2
     ]
+
+
+def _count_votes(
+    predictions: Iterable[Sequence[str]],
+) -> tuple[Counter[str], dict[str, str]]:
+    """For each normal form how many models give it, and the answer as it was written first."""
+    votes: Counter[str] = Counter()
+    written: dict[str, str] = {}
+    for answers in predictions:
+        own = {normalize(answer): answer for answer in answers}
+        votes.update(own.keys())
+        for form, answer in own.items():
+            written.setdefault(form, answer)
+    return votes, written
 
 
 def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
@@ -126,14 +135,8 @@ def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
     >>> _voted_answers([["a", "b"], ["b"], ["B", "c"]])
     ['b']
     """
-    votes: Counter[str] = Counter()
-    written: dict[str, str] = {}  # normal form → the answer as it was written first
-    for answers in predictions:
-        # Of answers with one form the first is kept.
-        own = {normalize(answer): answer for answer in reversed(answers)}
-        for form, answer in own.items():
-            votes[form] += 1
-            written.setdefault(form, answer)
+    # Of a model's answers with one form the first is kept.
+    votes, written = _count_votes(answers[::-1] for answers in predictions)
     most = max(votes.values(), default=0)
     return [answer for form, answer in written.items() if votes[form] == most]
 
@@ -155,8 +158,7 @@ def best_ensemble(
     best_score = -1.0
     for size in possible or [len(models)]:
         for members in combinations(range(len(models)), size):
-            ballots = [predictions[member] for member in members]
-            score = _voted_f1(ballots, questions)
+            score = _voted_f1([predictions[member] for member in members], questions)
             # Of equally good ones the first.
             if score > best_score:
                 best, best_score = members, score
@@ -166,20 +168,20 @@ def best_ensemble(
 def _voted_f1(
     predictions: Sequence[Sequence[Sequence[str]]], questions: Sequence[Question]
 ) -> float:
-    scores = []
-    for place, question in enumerate(questions):
-        ballots = [own[place] for own in predictions]
-        answers = _voted_answers(ballots) or [""]
-        # Of several annotations the one that fits best counts.
-        best = max(f1_answers(gold, answers) for gold in question.answer_sets)
-        scores.append(best)
-    return mean(scores)
+    return mean(
+        [
+            best_f1(
+                question.answer_sets, _voted_answers([own[at] for own in predictions])
+            )
+            for at, question in enumerate(questions)
+        ]
+    )
 
 
 # Silver data: questions with one known answer, and the answers that the models agree on.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionVotes:
     """The answers of each model to a question with a known answer."""
 
@@ -279,7 +281,7 @@ def _decide(votes: QuestionVotes) -> list[list[str]] | None:
 # stopped run.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoTrained:
     """The models that vote together, and how well they do it on the development questions."""
 

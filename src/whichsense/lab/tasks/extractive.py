@@ -5,23 +5,21 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from whichsense.errors import BadInput
 from whichsense.lab.datasets import Question, rewrites_as_questions
-from whichsense.lab.metrics import ambignq
+from whichsense.lab.metrics.ambignq import best_f1
 from whichsense.lab.metrics.exact_match import normal_form
 from whichsense.lab.metrics.statistics import detection
-from whichsense.lab.tasks.rankers import EncoderModel
+from whichsense.lab.tasks.rankers import EncoderModel, EncoderTask
 from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData
-from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
-from whichsense.models.bert import inputs
+from whichsense.lab.train.task import Lazy, TaskSpec, shuffle_batches
 from whichsense.models.bert.encoders import (
     AmbiguityClassifier,
     CrossEncoder,
@@ -33,13 +31,13 @@ from whichsense.models.bert.encoders import (
 )
 from whichsense.models.bert.inputs import InputRow, padded, text_mask
 from whichsense.text.words import words
-from whichsense.types import Candidate, Passage
+from whichsense.types import Candidate, Passage, frozen
 
 # What the extractive reader learns from: questions, the passages that hold each gold answer, and the
 # token spans.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReaderItem:
     """A question, for each gold answer the passages that hold it, and the other passages."""
 
@@ -54,11 +52,12 @@ class ReaderItem:
             if home:
                 passage = rng.choice(home)
                 chosen[passage.id] = passage
-        rest: dict[str, Passage] = {}
-        for home in (*self.homes, self.others):
-            for passage in home:
-                if passage.id not in chosen:
-                    rest[passage.id] = passage
+        rest: dict[str, Passage] = {
+            passage.id: passage
+            for home in (*self.homes, self.others)
+            for passage in home
+            if passage.id not in chosen
+        }
         missing = max(0, min(len(rest), count - len(chosen)))
         passages = [*chosen.values(), *rng.sample(list(rest.values()), missing)]
         rng.shuffle(passages)
@@ -189,13 +188,12 @@ def _find_answer(aliases: Sequence[str], text: str) -> list[tuple[int, int]]:
 # compete: one may take all. With `each`, the likelihood of every gold answer is raised, so that γ
 # finds all of them.
 
-_EXTRACTIVE_READER_TASK = "extractive-reader"
 _GAMMAS = tuple(step / 100 for step in (0.1, 0.2, 0.5, 1, 1.5, *range(2, 100)))
 _ANSWERS = 1000  # answers of a question at most: numbers an answer within a batch
 _CANDIDATES = 20  # answers of a question that γ chooses from
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ReadingSettings:
     """A recipe's `[reading]`: what is read, and what counts."""
 
@@ -213,41 +211,32 @@ class _ReadingSettings:
     prediction asks them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ExtractiveReaderOptions:
-    model: EncoderModel = field(default_factory=EncoderModel)
-    data: TrainingData = field(default_factory=TrainingData)
-    reading: _ReadingSettings = field(default_factory=_ReadingSettings)
+    model: EncoderModel = EncoderModel()
+    data: TrainingData = TrainingData()
+    reading: _ReadingSettings = _ReadingSettings()
 
 
-class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
+class _ExtractiveReaderTask(EncoderTask[CrossEncoder]):
     """Marginal likelihood over all spans that are a gold answer."""
 
-    metric, higher_is_better = "f1_ans", True
+    task, metric = "extractive-reader", "f1_ans"
 
     def __init__(self, options: _ExtractiveReaderOptions) -> None:
+        super().__init__(options)
         data, reading = options.data, options.reading
-        self.options = options
-        self.inputs = options.model.inputs()
+        self.size = reading.batch
         evidence = data.evidence(reading.depth)
         self.items = build_items(data.training(), evidence, rewrites=reading.rewrites)
         self.dev = data.development()
         self.dev_evidence = data.searched(self.dev, reading.read)
         self._gamma = 0.5
 
-    def build(self) -> CrossEncoder:
-        model = CrossEncoder(self.options.model.encoder(), reads=True)
-        return self.options.model.load_start(model, _EXTRACTIVE_READER_TASK)
+    def network(self, encoder: nn.Module) -> CrossEncoder:
+        return CrossEncoder(encoder, reads=True)
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        def collate(places: list[int]) -> dict[str, Any]:
-            items = [self.items[place] for place in places]
-            return self._collate(items, f"{seed}/{epoch}")
-
-        size = self.options.reading.batch
-        return Lazy(shuffle_batches(len(self.items), size, epoch, seed), collate)
-
-    def _collate(self, items: Sequence[ReaderItem], seed: str) -> dict[str, Any]:
+    def collate(self, items: Sequence[ReaderItem], seed: str) -> dict[str, Any]:
         """`rows`: one for each passage; `sizes`: passages of each question; `spans`: [spans, 4], as row, first token,
         last token, number of the answer."""
         reading = self.options.reading
@@ -267,7 +256,7 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
                 rows.append(row)
             sizes.append(len(passages))
         return {
-            "rows": padded(rows, self.inputs.tokenizer.pad_token_id),
+            "rows": padded(rows, self.pad),
             "mask": text_mask(rows),
             "sizes": sizes,
             "spans": torch.tensor(spans, dtype=torch.int64).reshape(-1, 4),
@@ -278,8 +267,7 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         _, starts, ends = log_likelihoods(outputs, batch["mask"])
         # Log likelihoods: of a passage among those of its question, then of start and end in it.
         relevance = torch.split(outputs.relevance, batch["sizes"])
-        by_question = [scores.log_softmax(-1) for scores in relevance]
-        passages = torch.cat(by_question)
+        passages = torch.cat([scores.log_softmax(-1) for scores in relevance])
         row, start, end, answer = batch["spans"].unbind(-1)
         spans = passages[row] + starts[row, start] + ends[row, end]
         if self.options.reading.objective == "any":
@@ -294,8 +282,7 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
         sums = spans.new_zeros(len(groups)).index_add(
             0, group, (spans - top[group]).exp()
         )
-        total = sums.log() + top
-        return -total.mean()
+        return -(sums.log() + top).mean()
 
     def evaluate(self, model: CrossEncoder) -> dict[str, float]:
         """Select γ, and compute F1ans with it, with the first answer alone, and over ambiguous questions."""
@@ -328,36 +315,21 @@ class _ExtractiveReaderTask(Task[CrossEncoder, dict[str, Any]]):
             metrics["f1_ans_multi"] = mean_f1(ambiguous, their_answers)
         return metrics
 
-    def save(self, model: CrossEncoder, folder: Path) -> None:
-        """Save with the γ that was best on dev."""
+    @property
+    def saved(self) -> dict[str, Any]:
+        """With the γ that was best on dev."""
         longest = self.options.reading.longest_answer
-        options = {"gamma": self._gamma, "longest_answer": longest}
-        inputs.save(
-            folder,
-            model,
-            self.inputs,
-            task=_EXTRACTIVE_READER_TASK,
-            config=model.config,
-            options=options,
-        )
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
+        return {"gamma": self._gamma, "longest_answer": longest}
 
 
 def mean_f1(
     questions: Sequence[Question], predictions: Sequence[Sequence[Candidate]]
 ) -> float:
     """F1ans as the official script computes it; a question without an answer scores zero."""
-    total = 0.0
-    for question, candidates in zip(questions, predictions, strict=True):
-        if candidates:
-            answers = [candidate.answer for candidate in candidates]
-            # Of several annotations the one that fits best counts.
-            scores = [
-                ambignq.f1_answers(gold, answers) for gold in question.answer_sets
-            ]
-            total += max(scores)
+    total = sum(
+        best_f1(question.answer_sets, [one.answer for one in own])
+        for question, own in zip(questions, predictions, strict=True)
+    )
     return total / len(questions)
 
 
@@ -367,10 +339,8 @@ EXTRACTIVE_READER = TaskSpec(_ExtractiveReaderOptions, _ExtractiveReaderTask)
 # The ambiguity detector: BERT says whether a question has more than one reading (AmbigQA 6.1,
 # CAmbigNQ 6.1).
 
-_AMBIGUITY_DETECTOR_TASK = "ambiguity-detector"
 
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class DetectorTraining:
     """A recipe's `[detecting]`."""
 
@@ -379,23 +349,25 @@ class DetectorTraining:
     """Passages that are read with the question; 0: the question alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _AmbiguityDetectorOptions:
-    model: EncoderModel = field(default_factory=EncoderModel)
-    data: TrainingData = field(default_factory=TrainingData)
-    detecting: DetectorTraining = field(default_factory=DetectorTraining)
+    model: EncoderModel = EncoderModel()
+    data: TrainingData = TrainingData()
+    detecting: DetectorTraining = DetectorTraining()
 
 
-class _AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
+class _AmbiguityDetectorTask(EncoderTask[AmbiguityClassifier]):
     """A binary decision, selected by accuracy."""
 
-    metric, higher_is_better = "accuracy", True
+    task, metric = "ambiguity-detector", "accuracy"
 
     def __init__(self, options: _AmbiguityDetectorOptions) -> None:
-        self.options = options
-        self.inputs = options.model.inputs()
+        super().__init__(options)
         self.rows, self.labels = self._encode(options.data.training())
         self.dev_rows, self.dev_labels = self._encode(options.data.development())
+
+    def network(self, encoder: nn.Module) -> AmbiguityClassifier:
+        return AmbiguityClassifier(encoder)
 
     def _encode(
         self, questions: Sequence[Question]
@@ -414,10 +386,6 @@ class _AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
             labels.append(question.is_ambiguous)
         return rows, labels
 
-    def build(self) -> AmbiguityClassifier:
-        model = AmbiguityClassifier(self.options.model.encoder())
-        return self.options.model.load_start(model, _AMBIGUITY_DETECTOR_TASK)
-
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         lengths = [len(row) for row in self.rows]
         size = self.options.detecting.batch
@@ -425,13 +393,9 @@ class _AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
         return Lazy(batches, self._collate)
 
     def _collate(self, places: Sequence[int]) -> dict[str, Any]:
-        rows = []
-        labels = []
-        for place in places:
-            rows.append(self.rows[place])
-            labels.append(float(self.labels[place]))
-        pad = self.inputs.tokenizer.pad_token_id
-        return {"rows": padded(rows, pad), "labels": torch.tensor(labels)}
+        labels = torch.tensor([float(self.labels[place]) for place in places])
+        rows = [self.rows[place] for place in places]
+        return {"rows": padded(rows, self.pad), "labels": labels}
 
     def loss(self, model: AmbiguityClassifier, batch: dict[str, Any]) -> Tensor:
         logits = model(batch["rows"])
@@ -442,20 +406,9 @@ class _AmbiguityDetectorTask(Task[AmbiguityClassifier, dict[str, Any]]):
         decisions = [probability > 0.5 for probability in ambiguous]
         return asdict(detection(self.dev_labels, decisions))
 
-    def save(self, model: AmbiguityClassifier, folder: Path) -> None:
-        options = {"passages": self.options.detecting.passages}
-        config = model.reader.config
-        inputs.save(
-            folder,
-            model,
-            self.inputs,
-            task=_AMBIGUITY_DETECTOR_TASK,
-            config=config,
-            options=options,
-        )
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
+    @property
+    def saved(self) -> dict[str, Any]:
+        return {"passages": self.options.detecting.passages}
 
 
 AMBIGUITY_DETECTOR = TaskSpec(_AmbiguityDetectorOptions, _AmbiguityDetectorTask)

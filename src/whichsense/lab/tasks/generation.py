@@ -21,7 +21,7 @@ from whichsense.lab.fused.fused_layers import FusedNetwork
 from whichsense.lab.metrics.ambignq import (
     Annotation,
     Prediction,
-    f1_answers,
+    best_f1,
     question_scores,
     score_question,
 )
@@ -45,7 +45,7 @@ from whichsense.models.seq2seq.ragged import IGNORED, Batch, RaggedRows
 from whichsense.stages.disambiguate import FirstRewriter, SeqDisambiguator
 from whichsense.stages.read import SeqReader
 from whichsense.text.words import CLOSED_CLASS_WORDS, spans_of
-from whichsense.types import Candidate, Case, Hit, Reading
+from whichsense.types import Candidate, Case, Hit, Reading, frozen
 
 # What all sequence-to-sequence tasks share: a base model, a form of input, batches without padding,
 # evaluation.
@@ -55,7 +55,7 @@ from whichsense.types import Candidate, Case, Hit, Reading
 Example = TypeVar("Example")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seq2SeqModel:
     """A recipe's `[model]`."""
 
@@ -68,13 +68,13 @@ class Seq2SeqModel:
     label_smoothing: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seq2SeqOptions:
     """The tables that every recipe of this kind has."""
 
-    model: Seq2SeqModel = field(default_factory=Seq2SeqModel)
-    form: InputForm = field(default_factory=InputForm)
-    data: TrainingData = field(default_factory=TrainingData)
+    model: Seq2SeqModel = Seq2SeqModel()
+    form: InputForm = InputForm()
+    data: TrainingData = TrainingData()
 
 
 class EncodedExample(NamedTuple):
@@ -116,10 +116,14 @@ class Generation(Task[Network, Batch], Generic[Example]):
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
         def collate(places: list[int]) -> Batch:
-            encoded = []
-            for place in places:
-                rng = random.Random(f"{seed}/{epoch}/{place}")
-                encoded.append(self.encode(self.codec, self.examples[place], rng))
+            encoded = [
+                self.encode(
+                    self.codec,
+                    self.examples[place],
+                    random.Random(f"{seed}/{epoch}/{place}"),
+                )
+                for place in places
+            ]
             return collate_examples(encoded)
 
         size = self.recipe.model.batch
@@ -202,7 +206,7 @@ _COMBINATIONS = 100
 Aliases = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerSettings:
     """A recipe's `[answers]`."""
 
@@ -212,12 +216,12 @@ class AnswerSettings:
     discard_missing: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerPredictionOptions(Seq2SeqOptions):
-    answers: AnswerSettings = field(default_factory=AnswerSettings)
+    answers: AnswerSettings = AnswerSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadExample:
     """A question over its passages, and for each answer the aliases that may be its target."""
 
@@ -323,26 +327,23 @@ def _measure_answer_prediction(
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
-    texts = [question.text for question in questions]
-    scores = []
-    ambiguous_scores = []
-    exact = []
-    counts = []
-    predictions = read_answers(reader, texts, evidence)
-    for question, prediction in zip(questions, predictions, strict=True):
-        answers = prediction or [""]
-        # Of several annotations the one that fits best counts.
-        score = max(f1_answers(gold, answers) for gold in question.answer_sets)
-        scores.append(score)
-        if question.is_ambiguous:
-            ambiguous_scores.append(score)
-        exact.append(exact_match(answers[0], all_aliases(question)))
-        counts.append(float(len(answers)))
+    found = read_answers(reader, [question.text for question in questions], evidence)
+    predictions = [answers or [""] for answers in found]
+    # Of several annotations the one that fits best counts.
+    golds = [question.answer_sets for question in questions]
+    scores = list(map(best_f1, golds, predictions))
+    pairs = list(zip(questions, predictions, strict=True))
     return {
         "f1_ans": mean(scores),
-        "f1_ans_multi": mean(ambiguous_scores),
-        "em": mean(exact),
-        "answers": mean(counts),
+        "f1_ans_multi": mean(
+            [
+                score
+                for question, score in zip(questions, scores, strict=True)
+                if question.is_ambiguous
+            ]
+        ),
+        "em": mean([exact_match(own[0], all_aliases(one)) for one, own in pairs]),
+        "answers": mean([len(answers) for answers in predictions]),
     }
 
 
@@ -370,11 +371,11 @@ def tag_by_list(words: Sequence[str]) -> list[bool]:
     >>> tag_by_list("Who wrote the play the Crucible ?".split())
     [False, True, False, True, False, True, False]
     """
-    tags = []
-    for word in words:
-        is_closed = word.lower().strip(_EDGES) in CLOSED_CLASS_WORDS
-        tags.append(not is_closed and bool(_WORD.search(word)))
-    return tags
+    return [
+        word.lower().strip(_EDGES) not in CLOSED_CLASS_WORDS
+        and bool(_WORD.search(word))
+        for word in words
+    ]
 
 
 def load_tagger(name: str) -> _Tagger:
@@ -442,7 +443,7 @@ def delete_span(
 _Pretraining = Literal["none", "token-deletion", "question-generation"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RewritingSettings:
     """A recipe's `[rewriting]`."""
 
@@ -454,15 +455,13 @@ class _RewritingSettings:
     """For token deletion: a spaCy pipeline; empty: the built-in list of closed-class words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _QuestionDisambiguationOptions(Seq2SeqOptions):
-    form: InputForm = field(
-        default_factory=lambda: InputForm(question_tokens=64, output_tokens=40)
-    )
-    rewriting: _RewritingSettings = field(default_factory=_RewritingSettings)
+    form: InputForm = InputForm(question_tokens=64, output_tokens=40)
+    rewriting: _RewritingSettings = _RewritingSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RewriteExample:
     """One answer of a question and the rewrites that set it apart; in pre-training, no rewrite yet."""
 
@@ -476,30 +475,20 @@ class _RewriteExample:
 def build_question_disambiguation(
     options: _QuestionDisambiguationOptions,
 ) -> Generation[_RewriteExample]:
-    data, form, settings = options.data, options.form, options.rewriting
-    evidence = data.evidence(form.passages)
-    train = data.training()
-    dev = data.development()
-    evidence.search([question.text for question in (*train, *dev)])
+    form, settings = options.form, options.rewriting
+    train, dev, evidence = options.data.all_searched(form.passages)
     is_pretraining = settings.pretraining != "none"
     build_examples = _single_examples if is_pretraining else _pair_examples
-    examples: list[_RewriteExample] = []
-    for question in train:
-        examples += build_examples(question, evidence)
+    examples = [one for question in train for one in build_examples(question, evidence)]
     if not examples:
         raise BadInput(
             "No training question has several readings with a rewrite each: there is nothing to learn from."
         )
-    dev_examples: list[_RewriteExample] = []
+    beams = options.model.beams
+    measure = partial(_measure_rewrites, dev, evidence, beams)
     if is_pretraining:
-        for question in dev:
-            dev_examples += _single_examples(question, evidence)
-
-    def measure(generator: Generator) -> Mapping[str, float]:
-        beams = options.model.beams
-        if is_pretraining:
-            return _measure_restored(generator, dev_examples, settings, beams)
-        return _measure_rewrites(generator, dev, evidence, beams)
+        restored = [one for each in dev for one in _single_examples(each, evidence)]
+        measure = partial(_measure_restored, restored, settings, beams)
 
     generates_question = settings.pretraining == "question-generation"
     return Generation(
@@ -606,10 +595,10 @@ def _insertion_weights(
 
 
 def _measure_rewrites(
-    generator: Generator,
     questions: Sequence[Question],
     evidence: EvidenceSearch,
     beams: int,
+    generator: Generator,
 ) -> Mapping[str, float]:
     """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
     ambiguous = [question for question in questions if question.is_ambiguous]
@@ -617,16 +606,16 @@ def _measure_rewrites(
     for question in ambiguous:
         gold = question.annotations[0].pairs
         answers = tuple(Candidate(pair.answers[0], 1.0) for pair in gold)
-        hits = tuple(evidence.hits(question.text))
-        cases.append(Case(question.text, hits, answers))
+        cases.append(Case(question.text, tuple(evidence.hits(question.text)), answers))
     rewritten = SeqDisambiguator(generator, beams=beams).disambiguate(cases)
-    f1_edit = []
-    f1_bleu4 = []
-    for question, case in zip(ambiguous, rewritten, strict=True):
-        score = _score_readings(question, case.readings)
-        f1_edit.append(score["f1_edit"])
-        f1_bleu4.append(score["f1_bleu4"])
-    return {"f1_edit": mean(f1_edit), "f1_bleu4": mean(f1_bleu4)}
+    scores = [
+        _score_readings(question, case.readings)
+        for question, case in zip(ambiguous, rewritten, strict=True)
+    ]
+    return {
+        name: mean([score[name] for score in scores])
+        for name in ("f1_edit", "f1_bleu4")
+    }
 
 
 def _score_readings(
@@ -638,19 +627,22 @@ def _score_readings(
         answers.append(reading.answer)
         rewrites.append(reading.question)
     prediction = Prediction(tuple(answers), tuple(rewrites))
-    golds = []
-    for annotation in question.annotations:
-        # The metric takes alternative rewrites of one reading as one string.
-        gold_rewrites = tuple("|".join(pair.questions) for pair in annotation.pairs)
-        golds.append(Annotation(annotation.answers, gold_rewrites))
+    # The metric takes alternative rewrites of one reading as one string.
+    golds = [
+        Annotation(
+            annotation.answers,
+            tuple("|".join(pair.questions) for pair in annotation.pairs),
+        )
+        for annotation in question.annotations
+    ]
     return score_question(question.text, golds, prediction)
 
 
 def _measure_restored(
-    generator: Generator,
     examples: Sequence[_RewriteExample],
     settings: _RewritingSettings,
     beams: int,
+    generator: Generator,
 ) -> Mapping[str, float]:
     """How well questions are restored: against the prompt that each was cut down to."""
     codec, form = generator.codec, generator.form
@@ -688,28 +680,26 @@ QUESTION_DISAMBIGUATION = TaskSpec(
 
 
 def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
-    data, form = options.data, options.form
-    evidence = data.evidence(form.passages)
-    train = data.training()
-    dev = data.development()
-    evidence.search([question.text for question in (*train, *dev)])
-    examples: list[ReadExample] = []
-    for question in train:
-        examples += _unambiguous_examples(question, evidence, only_held=True)
+    train, dev, evidence = options.data.all_searched(options.form.passages)
+    examples, dev_examples = (
+        [
+            example
+            for question in questions
+            for example in _unambiguous_examples(question, evidence, only_held=held)
+        ]
+        for questions, held in ((train, True), (dev, False))
+    )
     if not examples:
         raise BadInput(
             "No training question has an answer in the passages that were found for it."
         )
-    dev_examples: list[ReadExample] = []
-    for question in dev:
-        dev_examples += _unambiguous_examples(question, evidence, only_held=False)
 
     return Generation(
         "verification",
         options,
         "em",
         examples,
-        partial(encode_reading, form, "annotated"),
+        partial(encode_reading, options.form, "annotated"),
         partial(_measure_verification, dev_examples, options.model.beams),
     )
 
@@ -735,10 +725,10 @@ def _measure_verification(
     """Exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
     cases = [Case(example.question, tuple(example.hits)) for example in examples]
-    exact = []
-    for example, case in zip(examples, reader.read(cases), strict=True):
-        answer = case.answers[0].answer if case.answers else ""
-        exact.append(exact_match(answer, example.answers[0]))
+    exact = [
+        exact_match(case.answers[0].answer if case.answers else "", example.answers[0])
+        for example, case in zip(examples, reader.read(cases), strict=True)
+    ]
     return {"em": mean(exact)}
 
 
@@ -749,11 +739,9 @@ VERIFICATION = TaskSpec(Seq2SeqOptions, build_verification)
 # 6.1).
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _DisambiguateFirstOptions(Seq2SeqOptions):
-    form: InputForm = field(
-        default_factory=lambda: InputForm(fusion=False, passages=0, output_tokens=128)
-    )
+    form: InputForm = InputForm(fusion=False, passages=0, output_tokens=128)
 
 
 def build_disambiguate_first(

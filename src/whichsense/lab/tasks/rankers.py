@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +43,7 @@ from whichsense.models.bert.encoders import (
     similarity,
 )
 from whichsense.models.bert.inputs import InputRow, Inputs, padded
-from whichsense.types import Passage
+from whichsense.types import Passage, frozen
 
 # What the tasks over BERT-like encoders share: the `[model]` table, and the weights that training
 # starts from.
@@ -52,7 +51,7 @@ from whichsense.types import Passage
 Network = TypeVar("Network", bound=nn.Module)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncoderModel:
     """A recipe's `[model]`: which encoder, and how much of a text it reads."""
 
@@ -63,24 +62,75 @@ class EncoderModel:
     start: str = ""
     """The folder of a model of the same task to start from: trained on one dataset, fine-tuned on another."""
 
-    def encoder(self) -> nn.Module:
-        return inputs.encoder(located(self.base))
-
     def inputs(self) -> Inputs:
         return Inputs(load_tokenizer(located(self.base)), self.longest)
 
-    def load_start(self, network: Network, task: str) -> Network:
-        """The network with the weights of `start`, if it is given."""
-        if self.start:
-            inputs.fill(network, inputs.described(self.start, task).folder)
+
+class ItemTask(Task[Network, dict[str, Any]], Generic[Network]):
+    """A task whose batches are collated from items: questions with their passages, mostly."""
+
+    options: Any
+    items: Sequence[Any]
+    size: int
+    """Items of a batch."""
+
+    def collate(self, items: Sequence[Any], seed: str) -> dict[str, Any]:
+        """Make a batch; what is drawn depends on `seed` alone."""
+        raise NotImplementedError
+
+    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
+        return Lazy(
+            shuffle_batches(len(self.items), self.size, epoch, seed),
+            lambda places: self.collate(
+                [self.items[place] for place in places], f"{seed}/{epoch}"
+            ),
+        )
+
+
+class EncoderTask(ItemTask[Network]):
+    """A task over BERT-like encoders."""
+
+    task: str
+    """What a saved model was trained as."""
+    higher_is_better = True
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+        self.inputs: Inputs = options.model.inputs()
+        self.pad: int = self.inputs.tokenizer.pad_token_id
+
+    def network(self, encoder: nn.Module) -> Network:
+        raise NotImplementedError
+
+    def build(self) -> Network:
+        """The network over the base, with the weights of `model.start`, if it is given."""
+        model: EncoderModel = self.options.model
+        network = self.network(inputs.encoder(located(model.base)))
+        if model.start:
+            inputs.fill(network, inputs.described(model.start, self.task).folder)
         return network
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """What a stage must know to use the model."""
+        return {}
+
+    def save(self, model: Network, folder: Path) -> None:
+        inputs.save(
+            folder,
+            model,
+            self.inputs,
+            task=self.task,
+            config=model.config,
+            options=self.saved,
+        )
 
 
 # Questions with passages that answer them and passages that do not: what rerankers and retrievers
 # learn from.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassageList:
     """A question with passages that answer it and passages that do not."""
 
@@ -100,21 +150,18 @@ def build_lists(
     evidence.search([question.text for question in questions])
     lists = []
     for question in questions:
-        good: dict[str, Passage] = {}
-        bad = []
         passages = [hit.passage for hit in evidence.hits(question.text)]
-        flags = holders(question, passages)
-        for passage, is_good in zip(passages, flags, strict=True):
-            if is_good:
-                good[passage.id] = passage
-            else:
-                bad.append(passage)
+        sides: dict[bool, dict[str, Passage]] = {True: {}, False: {}}
+        for passage, holds in zip(passages, holders(question, passages), strict=True):
+            sides[holds][passage.id] = passage
+        good, bad = sides[True], sides[False]
         # Annotated passages that the search did not bring.
-        for key in sorted(gold_ids(question)):
-            if key not in good:
-                good[key] = evidence.passage(key)
+        for key in sorted(gold_ids(question) - good.keys()):
+            good[key] = evidence.passage(key)
         if good and bad:
-            lists.append(PassageList(question, tuple(good.values()), tuple(bad)))
+            lists.append(
+                PassageList(question, tuple(good.values()), tuple(bad.values()))
+            )
     if not lists:
         raise BadInput(
             "For no training question the index found a passage that answers it beside others that do not."
@@ -168,11 +215,11 @@ def passage_texts(passages: Sequence[Passage]) -> list[str]:
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
     """The passages of all questions, by id."""
-    pool = {}
-    for one in lists:
-        for passage in (*one.good, *one.bad[:_HARD]):
-            pool[passage.id] = passage
-    return pool
+    return {
+        passage.id: passage
+        for one in lists
+        for passage in (*one.good, *one.bad[:_HARD])
+    }
 
 
 def pool_metrics(
@@ -185,8 +232,7 @@ def pool_metrics(
     at_20 = []
     for one, row in zip(lists, scores, strict=True):
         good = [columns[passage.id] for passage in one.good]
-        higher = int((row > row[good].max()).sum())
-        rank = 1 + higher
+        rank = 1 + int((row > row[good].max()).sum())
         reciprocal.append(1 / rank)
         at_1.append(rank == 1)
         at_20.append(rank <= 20)
@@ -204,7 +250,7 @@ def pool_metrics(
 _MEASURED = 1000  # passages by which the length of vectors is measured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _DualEncoderPairs:
     """A recipe's `[pairs]`: what a batch is made of."""
 
@@ -214,58 +260,49 @@ class _DualEncoderPairs:
     depth: int = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _DualEncoderOptions:
-    model: EncoderModel = field(default_factory=EncoderModel)
-    data: TrainingData = field(default_factory=TrainingData)
-    pairs: _DualEncoderPairs = field(default_factory=_DualEncoderPairs)
+    model: EncoderModel = EncoderModel()
+    data: TrainingData = TrainingData()
+    pairs: _DualEncoderPairs = _DualEncoderPairs()
 
 
-class _DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
+class _DualEncoderTask(EncoderTask[DualEncoder]):
     """In-batch and hard negatives. Selected by the rank of dev questions' passages in the pool of all of them."""
 
-    metric, higher_is_better = "pool_mrr", True
+    task, metric = encoders.TASK, "pool_mrr"
 
     def __init__(self, options: _DualEncoderOptions) -> None:
-        self.options = options
-        self.inputs = options.model.inputs()
+        super().__init__(options)
+        self.size = options.pairs.batch
         evidence = options.data.evidence(options.pairs.depth)
-        self.lists = build_lists(options.data.training(), evidence)
+        self.items = build_lists(options.data.training(), evidence)
         self.dev = build_lists(options.data.development(), evidence)
 
-    def build(self) -> DualEncoder:
-        model = self.options.model
-        network = DualEncoder(model.encoder(), model.encoder())
-        return model.load_start(network, encoders.TASK)
+    def network(self, encoder: nn.Module) -> DualEncoder:
+        return DualEncoder(encoder, inputs.encoder(located(self.options.model.base)))
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        def collate(places: list[int]) -> dict[str, Any]:
-            lists = [self.lists[place] for place in places]
-            return self._collate(lists, f"{seed}/{epoch}")
+        every = super().batches(epoch, seed)
+        if len(every) < 2:
+            return every
+        # Processes share their passages, so that all batches must be of one size.
+        return Lazy([one for one in every.items if len(one) == self.size], every.make)
 
-        size = self.options.pairs.batch
-        batches = shuffle_batches(len(self.lists), size, epoch, seed)
-        if len(batches) > 1:
-            # Processes share their passages, so that all batches must be of one size.
-            batches = [batch for batch in batches if len(batch) == size]
-        return Lazy(batches, collate)
-
-    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+    def collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
         """`passages`: one for each question, then the hard negatives; `numbers`: their ids; `good`: those of all
         passages that answer each question, [questions, most], -1 where there are fewer."""
         positives, negatives = draw_pairs(lists, self.options.pairs.hard, seed)
         passages = [*positives, *negatives]
-        good_counts = [len(one.good) for one in lists]
-        most = max(good_counts)
+        most = max([len(one.good) for one in lists])
         good = torch.full((len(lists), most), -1)
         for row, one in enumerate(lists):
             good[row, : len(one.good)] = _passage_numbers(one.good)
-        pad = self.inputs.tokenizer.pad_token_id
         questions = self.inputs.single([one.question.text for one in lists])
         texts = self.inputs.passages(_title_and_text(passages))
         return {
-            "questions": padded(questions, pad),
-            "passages": padded(texts, pad),
+            "questions": padded(questions, self.pad),
+            "passages": padded(texts, self.pad),
             "numbers": _passage_numbers(passages),
             "good": good,
         }
@@ -285,22 +322,18 @@ class _DualEncoderTask(Task[DualEncoder, dict[str, Any]]):
         return functional.cross_entropy(scores.masked_fill(also_good, -torch.inf), own)
 
     def evaluate(self, model: DualEncoder) -> dict[str, float]:
-        pad = self.inputs.tokenizer.pad_token_id
         pool = passage_pool(self.dev)
         texts = self.inputs.passages(_title_and_text(list(pool.values())))
-        passages = encode(model, "passage", texts, pad)
+        passages = encode(model, "passage", texts, self.pad)
         asked = self.inputs.single([one.question.text for one in self.dev])
-        questions = encode(model, "question", asked, pad)
+        questions = encode(model, "question", asked, self.pad)
         return pool_metrics(self.dev, pool, questions @ passages.T)
 
     def save(self, model: DualEncoder, folder: Path) -> None:
         texts: dict[tuple[str, str], None] = {}
-        for one in self.lists:
+        for one in self.items:
             texts |= dict.fromkeys(_title_and_text((*one.good, *one.bad)))
         encoders.save(folder, model, self.inputs, list(texts)[:_MEASURED])
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
 
 
 def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
@@ -309,10 +342,12 @@ def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
 
 def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
     """The ids of passages as numbers that are the same in every process."""
-    numbers = []
-    for passage in passages:
-        digest = hashlib.blake2b(passage.id.encode(), digest_size=7).digest()
-        numbers.append(int.from_bytes(digest, "big"))
+    numbers = [
+        int.from_bytes(
+            hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big"
+        )
+        for passage in passages
+    ]
     return torch.tensor(numbers)
 
 
@@ -322,10 +357,8 @@ DUAL_ENCODER = TaskSpec(_DualEncoderOptions, _DualEncoderTask)
 # The reranker: a cross encoder that tells the one good passage of a list from the others (REFUEL,
 # appendix A).
 
-_RERANKER_TASK = "reranker"
 
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RerankerLists:
     """A recipe's `[lists]`: what a list of passages is made of."""
 
@@ -339,40 +372,31 @@ class _RerankerLists:
     """The first `keep` passages must hold the answers: the paper's K."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RerankerOptions:
-    model: EncoderModel = field(default_factory=EncoderModel)
-    data: TrainingData = field(default_factory=TrainingData)
-    lists: _RerankerLists = field(default_factory=_RerankerLists)
+    model: EncoderModel = EncoderModel()
+    data: TrainingData = TrainingData()
+    lists: _RerankerLists = _RerankerLists()
 
 
-class _RerankerTask(Task[CrossEncoder, dict[str, Any]]):
+class _RerankerTask(EncoderTask[CrossEncoder]):
     """Listwise: the likelihood of one good passage is raised beside `negatives` others."""
 
-    higher_is_better = True
+    task = "reranker"
 
     def __init__(self, options: _RerankerOptions) -> None:
+        super().__init__(options)
         data, lists = options.data, options.lists
-        self.options = options
-        self.inputs = options.model.inputs()
+        self.size = lists.batch
         self.metric = f"answers_at_{lists.keep}"
-        self.lists = build_lists(data.training(), data.evidence(lists.depth))
+        self.items = build_lists(data.training(), data.evidence(lists.depth))
         self.dev = data.development()
         self.dev_evidence = data.searched(self.dev, lists.candidates)
 
-    def build(self) -> CrossEncoder:
-        model = CrossEncoder(self.options.model.encoder(), reads=False)
-        return self.options.model.load_start(model, _RERANKER_TASK)
+    def network(self, encoder: nn.Module) -> CrossEncoder:
+        return CrossEncoder(encoder, reads=False)
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        def collate(places: list[int]) -> dict[str, Any]:
-            lists = [self.lists[place] for place in places]
-            return self._collate(lists, f"{seed}/{epoch}")
-
-        size = self.options.lists.batch
-        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
-
-    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+    def collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
         """`rows`: one for each passage; `sizes`: the length of each list, the good passage first."""
         rows: list[InputRow] = []
         sizes = []
@@ -383,8 +407,7 @@ class _RerankerTask(Task[CrossEncoder, dict[str, Any]]):
             passages = [rng.choice(one.good), *negatives]
             rows += self.inputs.pairs(one.question.text, passages, places=False)
             sizes.append(len(passages))
-        pad = self.inputs.tokenizer.pad_token_id
-        return {"rows": padded(rows, pad), "sizes": sizes}
+        return {"rows": padded(rows, self.pad), "sizes": sizes}
 
     def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
         """The mean over lists of minus the log likelihood of the first passage."""
@@ -402,19 +425,6 @@ class _RerankerTask(Task[CrossEncoder, dict[str, Any]]):
             orders.append(_sort_by_score(passages, scores))
         return ranking_metrics(self.dev, orders, self.options.lists.keep)
 
-    def save(self, model: CrossEncoder, folder: Path) -> None:
-        inputs.save(
-            folder,
-            model,
-            self.inputs,
-            task=_RERANKER_TASK,
-            config=model.config,
-            options={},
-        )
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
-
 
 def _sort_by_score(
     passages: Sequence[Passage], scores: Sequence[float]
@@ -430,10 +440,8 @@ RERANKER = TaskSpec(_RerankerOptions, _RerankerTask)
 # The joint reranker: passages picked one after another, so that together they hold different answers
 # (JPR).
 
-_JOINT_RERANKER_TASK = "joint-reranker"
 
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PickingSettings:
     """A recipe's `[picking]`: how passages are picked, and what is learnt from."""
 
@@ -452,42 +460,31 @@ class _PickingSettings:
     """How often in training a step follows the model's own pick before it, and not the right one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _JointRerankerOptions:
-    model: EncoderModel = field(default_factory=EncoderModel)
-    data: TrainingData = field(default_factory=TrainingData)
-    picking: _PickingSettings = field(default_factory=_PickingSettings)
+    model: EncoderModel = EncoderModel()
+    data: TrainingData = TrainingData()
+    picking: _PickingSettings = _PickingSettings()
 
 
-class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
+class _JointRerankerTask(EncoderTask[PassagePointer]):
     """Trained with a dynamic oracle: at each step every passage is right that holds an answer not yet covered."""
 
-    higher_is_better = True
+    task = "joint-reranker"
 
     def __init__(self, options: _JointRerankerOptions) -> None:
+        super().__init__(options)
         data, picking = options.data, options.picking
-        self.options = options
-        self.inputs = options.model.inputs()
+        self.size = picking.batch
         self.metric = f"all_answers_at_{picking.keep}"
-        self.lists = build_lists(data.training(), data.evidence(picking.depth))
+        self.items = build_lists(data.training(), data.evidence(picking.depth))
         self.dev = data.development()
         self.dev_evidence = data.searched(self.dev, picking.candidates)
 
-    def build(self) -> PassagePointer:
-        picking = self.options.picking
-        encoder = self.options.model.encoder()
-        model = PassagePointer(encoder, picking.layers, picking.heads, picking.picks)
-        return self.options.model.load_start(model, _JOINT_RERANKER_TASK)
+    def network(self, encoder: nn.Module) -> PassagePointer:
+        return PassagePointer(encoder, **self.saved)
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        def collate(places: list[int]) -> dict[str, Any]:
-            lists = [self.lists[place] for place in places]
-            return self._collate(lists, f"{seed}/{epoch}")
-
-        size = self.options.picking.batch
-        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
-
-    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+    def collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
         """`present`: [questions, shown], where there is a passage; `held`: [questions, shown, answers], which answers
         a passage holds."""
         rows: list[InputRow] = []
@@ -508,8 +505,7 @@ class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
             for place, answers in enumerate(answers_held(one.question, passages)):
                 if passages[place].id in good_ids:
                     held[number, place, list(answers)] = True
-        pad = self.inputs.tokenizer.pad_token_id
-        return {"rows": padded(rows, pad), "present": present, "held": held}
+        return {"rows": padded(rows, self.pad), "present": present, "held": held}
 
     def loss(self, model: PassagePointer, batch: dict[str, Any]) -> Tensor:
         present, held = batch["present"], batch["held"]
@@ -573,32 +569,16 @@ class _JointRerankerTask(Task[PassagePointer, dict[str, Any]]):
         metrics = {self.metric: sum(covered) / len(covered)}
         return metrics | ranking_metrics(self.dev, orders, keep)
 
-    def save(self, model: PassagePointer, folder: Path) -> None:
+    @property
+    def saved(self) -> dict[str, Any]:
         picking = self.options.picking
-        shape = {
-            "layers": picking.layers,
-            "heads": picking.heads,
-            "most": picking.picks,
-        }
-        config = model.reader.config
-        inputs.save(
-            folder,
-            model,
-            self.inputs,
-            task=_JOINT_RERANKER_TASK,
-            config=config,
-            options=shape,
-        )
-
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
+        return {"layers": picking.layers, "heads": picking.heads, "most": picking.picks}
 
 
 def _uncovered(held: Tensor, picked: Tensor) -> Tensor:
     """[questions, passages]: which passages hold an answer that none of the picked ones does."""
     index = picked[..., None].expand(*picked.shape, held.shape[-1])
-    covered = held.gather(1, index).any(1, keepdim=True)
-    return (held & ~covered).any(-1)
+    return (held & ~held.gather(1, index).any(1, keepdim=True)).any(-1)
 
 
 JOINT_RERANKER = TaskSpec(_JointRerankerOptions, _JointRerankerTask)

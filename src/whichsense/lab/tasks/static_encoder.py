@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from torch.nn import functional
 
 from whichsense.errors import BadConfig
 from whichsense.lab.tasks.rankers import (
+    ItemTask,
     PassageList,
     build_lists,
     draw_pairs,
@@ -24,13 +24,13 @@ from whichsense.lab.tasks.rankers import (
     pool_metrics,
 )
 from whichsense.lab.tasks.training_data import TrainingData
-from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
+from whichsense.lab.train.task import TaskSpec
 from whichsense.lab.train.tiny import located
 from whichsense.models import minilm
 from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import inputs
 from whichsense.models.static import Static, VectorTable, WeightedVectors
-from whichsense.types import Passage
+from whichsense.types import Passage, frozen
 
 # The static encoder as a network: what whichsense.models.static computes with numpy, with
 # gradients.
@@ -232,10 +232,10 @@ class StaticTeacher:
         return functional.normalize((hidden * mask).sum(1).float(), dim=1)
 
     def encode_texts(self, texts: Sequence[str]) -> Tensor:
-        vectors = []
-        for start in range(0, len(texts), _TEXTS):
-            batch = self.collate(texts[start : start + _TEXTS])
-            vectors.append(self.encode(batch))
+        vectors = [
+            self.encode(self.collate(texts[start : start + _TEXTS]))
+            for start in range(0, len(texts), _TEXTS)
+        ]
         return torch.cat(vectors)
 
     def encode_tokens(self) -> Tensor:
@@ -265,7 +265,7 @@ _SEEN = 2000  # passages by which the directions of vectors are chosen
 _MASKED = -1e4  # the score of passages that are not negatives
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _StaticModel:
     """A recipe's `[model]`: what learns, and from which teacher."""
 
@@ -280,7 +280,7 @@ class _StaticModel:
     """The model folder of an earlier run to start from."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _StaticObjective:
     """A recipe's `[objective]`: how much each part of the loss counts, and what a batch is made of."""
 
@@ -298,14 +298,14 @@ class _StaticObjective:
     temperature: float = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _StaticOptions:
-    model: _StaticModel = field(default_factory=_StaticModel)
-    data: TrainingData = field(default_factory=TrainingData)
-    objective: _StaticObjective = field(default_factory=_StaticObjective)
+    model: _StaticModel = _StaticModel()
+    data: TrainingData = TrainingData()
+    objective: _StaticObjective = _StaticObjective()
 
 
-class StaticTask(Task[StaticNet, dict[str, Any]]):
+class StaticTask(ItemTask[StaticNet]):
     """Selected by the rank of dev questions' passages in the pool of all of them."""
 
     metric, higher_is_better = "pool_mrr", True
@@ -324,7 +324,8 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
             VectorTable(vocabulary, no_vectors, ones, ones, ones, 1.0), ones
         )
         self.evidence = options.data.evidence(options.objective.depth)
-        self.lists = build_lists(options.data.training(), self.evidence)
+        self.size = options.objective.batch
+        self.items = build_lists(options.data.training(), self.evidence)
         self.dev = build_lists(options.data.development(), self.evidence)
 
     def build(self) -> StaticNet:
@@ -371,15 +372,7 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
         frequencies = torch.tensor(numbers, dtype=torch.float32) + 1
         return frequencies / frequencies.sum()
 
-    def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
-        def collate(places: list[int]) -> dict[str, Any]:
-            lists = [self.lists[place] for place in places]
-            return self._collate(lists, f"{seed}/{epoch}")
-
-        size = self.options.objective.batch
-        return Lazy(shuffle_batches(len(self.lists), size, epoch, seed), collate)
-
-    def _collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
+    def collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
         """Questions; then for each its own passage; then for each its hard negatives."""
         objective = self.options.objective
         positives, negatives = draw_pairs(lists, objective.hard, seed)
@@ -485,9 +478,6 @@ class StaticTask(Task[StaticNet, dict[str, Any]]):
         torch.save(model.state_dict(), folder / _NET)
         assert Static(folder / FILE).dimensions == self.options.model.dimensions
 
-    def data(self) -> list[Path]:
-        return self.options.data.paths()
-
 
 def _regress(
     model: StaticNet,
@@ -501,8 +491,7 @@ def _regress(
     wanted_passages = functional.normalize(teacher_passages @ directions.T, dim=1)
     wanted_questions = functional.normalize(teacher_questions @ directions.T, dim=1)
     passage_cosine = (passages * wanted_passages).sum(1).mean()
-    question_cosine = (questions * wanted_questions).sum(1).mean()
-    return 1 - passage_cosine + 1 - question_cosine
+    return 1 - passage_cosine + 1 - (questions * wanted_questions).sum(1).mean()
 
 
 def _titled_texts(passages: Sequence[Passage]) -> list[str]:

@@ -19,7 +19,7 @@ from whichsense.lab.metrics.exact_match import answer_ranks
 from whichsense.lab.train.processes import is_first_process
 from whichsense.protocols import Reranker
 from whichsense.stages.rerank import CrossEncoderReranker
-from whichsense.types import Case, Hit, Method, Passage
+from whichsense.types import Case, Hit, Method, Passage, frozen
 
 # Evidence: the passages that an index finds for questions, and which of them answer the question.
 
@@ -98,13 +98,11 @@ class EvidenceSearch:
     def _rerank(self, question: str, hits: Sequence[Hit]) -> Sequence[Hit]:
         if self.reranker is None:
             return hits
-        case = Case(question, tuple(hits))
-        return self.reranker.rerank([case])[0].hits
+        return self.reranker.rerank([Case(question, tuple(hits))])[0].hits
 
     def _share_passage(self, hit: Hit) -> Hit:
         """The same hit over the one copy of its passage that is kept."""
-        passage = self._passages.setdefault(hit.passage.id, hit.passage)
-        return Hit(passage, hit.score)
+        return Hit(self._passages.setdefault(hit.passage.id, hit.passage), hit.score)
 
 
 def holders(question: Question, passages: Sequence[Passage]) -> list[bool]:
@@ -130,21 +128,22 @@ def answers_held(
     question: Question, passages: Sequence[Passage]
 ) -> list[frozenset[int]]:
     """For each passage the numbers of the distinct gold answers that it holds."""
-    result = []
-    for passage in passages:
-        text = f"{passage.title} {passage.text}"
-        held = set()
-        for number, rank in enumerate(answer_ranks(question.answers, [text])):
-            if rank is not None:
-                held.add(number)
-        result.append(frozenset(held))
-    return result
+    return [
+        frozenset(
+            number
+            for number, rank in enumerate(
+                answer_ranks(question.answers, [f"{passage.title} {passage.text}"])
+            )
+            if rank is not None
+        )
+        for passage in passages
+    ]
 
 
 # A recipe's `[data]`: training and development questions, and the search for their evidence.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrainingData:
     """A recipe's `[data]`: the questions, and where evidence for them is searched."""
 
@@ -232,6 +231,14 @@ class TrainingData:
             reranker=CrossEncoderReranker(self.reranker) if self.reranker else None,
             candidates=self.candidates,
         )
+
+    def all_searched(
+        self, depth: int
+    ) -> tuple[list[Question], list[Question], EvidenceSearch]:
+        """The questions to learn from, those to measure on, and the evidence of both."""
+        train, dev, evidence = self.training(), self.development(), self.evidence(depth)
+        evidence.search([question.text for question in (*train, *dev)])
+        return train, dev, evidence
 
     def searched(self, questions: Sequence[Question], depth: int) -> EvidenceSearch:
         """The same, searched at once in the first process: only that one evaluates."""

@@ -12,6 +12,7 @@ from whichsense.jobs.workers import Executor, run_here
 from whichsense.lab.train.loop import Trained, train
 from whichsense.lab.train.processes import is_first_process
 from whichsense.lab.train.recipes import Recipe, load_recipe
+from whichsense.types import frozen
 
 # A recipe and those that it builds on, one after another.
 #
@@ -97,7 +98,7 @@ class _Chain:
 # A recipe trained once for each value of a setting: seeds, thresholds, learning rates.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     """One run of a sweep. A worker trains it in a folder that every machine sees."""
 

@@ -39,6 +39,7 @@ from whichsense.lab.train.task import (
     prefetch,
     shard_batches,
 )
+from whichsense.types import frozen
 
 # What a recipe's `[train]` table may say: the settings of the one training loop.
 
@@ -58,7 +59,7 @@ _AT_LEAST_0 = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """How to train. Give `epochs` or `steps`; everything else has a sensible default."""
 
@@ -165,11 +166,11 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
         )
     if not groups:
         raise BadConfig("The model has no parameter that could be trained.")
-    tables = []
-    for (rate, decay), parameters in groups.items():
-        # full_rate: what the schedule's share is taken of at every step.
-        table = {"params": parameters, "lr": rate, "full_rate": rate}
-        tables.append(table | {"weight_decay": decay})
+    # full_rate: what the schedule's share is taken of at every step.
+    tables = [
+        {"params": parameters, "lr": rate, "full_rate": rate} | {"weight_decay": decay}
+        for (rate, decay), parameters in groups.items()
+    ]
     first, second = settings.betas
     return torch.optim.AdamW(tables, betas=(first, second), eps=settings.epsilon)
 
@@ -354,8 +355,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
 
     def _shard(self, batches: Iterable[Any], position: int) -> Iterable[Any]:
         rank, count = self._processes.rank, self._processes.count
-        skip = position * self._settings.accumulate
-        return shard_batches(batches, rank, count, skip)
+        return shard_batches(batches, rank, count, position * self._settings.accumulate)
 
 
 # Checkpoints: written to a temporary file and renamed, so that a kill at any moment leaves one to
@@ -605,7 +605,7 @@ def _open_tensorboard(folder: Path, step: int) -> Any:
 # The one training loop. `whichsense.lab.train` tells how to write a task for it.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trained:
     """How a run ended. The best model is in the folder `model`."""
 

@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from whichsense.jobs.workers import Workers
 from whichsense.models.bert.inputs import best_device
+from whichsense.types import frozen
 
 # Devices and processes: all that the loop knows about several GPUs.
 #
@@ -31,7 +31,7 @@ _BUCKET = 2**24  # numbers that are sent at once
 _TIMEOUT = timedelta(hours=12)  # the others wait while the first one evaluates
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Processes:
     """This process among those of a launcher; one of one where there is none."""
 
@@ -73,8 +73,7 @@ class Processes:
             flat = torch.cat([gradient.flatten() for gradient in bucket])
             dist.all_reduce(flat)
             flat /= self.count
-            sizes = [gradient.numel() for gradient in bucket]
-            means = torch.split(flat, sizes)
+            means = torch.split(flat, [gradient.numel() for gradient in bucket])
             for gradient, mean in zip(bucket, means, strict=True):
                 gradient.copy_(mean.view_as(gradient))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from whichsense.config import from_table
 from whichsense.errors import BadConfig, did_you_mean
 from whichsense.lab.train.loop import Settings
 from whichsense.lab.train.task import Task, TaskSpec
+from whichsense.types import frozen
 
 # Recipe files: find one by path or name, and merge what it includes and which variant is asked for.
 #
@@ -30,7 +31,7 @@ HOMES = (_PACKAGE / "recipes", _PACKAGE.parents[1] / "recipes")
 """Where the shipped recipes are: in an installed package, in a checkout."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecipeTable:
     """One recipe's tables with include and variant merged; [tiny] is still separate."""
 
@@ -163,7 +164,6 @@ TASKS = {
     "compact-asker": "compact.asker",
     "compact-verifier": "compact.verifier_task",
     "compact-support": "compact.support_task",
-    "compact-label": "compact.label_task",
     "compact-tag": "compact.tag_task",
     "compact": "compact.final_task",
 }
@@ -190,7 +190,7 @@ def task_spec(name: str) -> TaskSpec[Any]:
 # include, [variants.NAME]          # what recipes share: whichsense.lab.train.recipes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipe:
     """A recipe, read and checked. Nothing is loaded yet."""
 
@@ -247,12 +247,12 @@ def _build_recipe(name: str, table: dict[str, Any], where: str) -> Recipe:
     return Recipe(name, task, settings, options, table, before)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Before:
     before: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Train:
     train: Settings
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import Full, Queue
@@ -12,6 +11,8 @@ from threading import Event, Thread
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 from torch import Tensor, nn
+
+from whichsense.types import frozen
 
 # What the training loop asks of a task. `whichsense.lab.train` tells how to write one.
 
@@ -28,6 +29,8 @@ class Task(Protocol[ModelT, BatchT]):
     metric: str
     """The key of `evaluate` that selects the best model."""
     higher_is_better: bool
+    options: Any
+    """A recipe's tables, if it has some."""
 
     def build(self) -> ModelT:
         """Build the model with the weights that training starts from. Random weights must follow torch's seed."""
@@ -45,14 +48,16 @@ class Task(Protocol[ModelT, BatchT]):
         """Write the model as it is used later: weights, tokenizer, settings."""
 
     def data(self) -> Sequence[Path]:
-        """The files that it learns from: their checksums go into the run's record."""
+        """Return the files that it learns from, whose checksums go into the run's record: those of its options."""
+        paths: Sequence[Path] = self.options.data.paths()
+        return paths
 
     def finish(self, folder: Path) -> None:
         """Make what is made once, when training is over, of the best model in `folder`. Most tasks need nothing."""
         return
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskSpec(Generic[OptionsT]):
     """A task as the catalogue knows it."""
 
@@ -104,7 +109,7 @@ def _sort_stretches(
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lazy(Sequence[Batch], Generic[Item, Batch]):
     """A sequence whose entries are made on access: a run that resumes in mid-epoch skips without making."""
 

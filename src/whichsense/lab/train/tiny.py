@@ -28,13 +28,27 @@ _ROLES = {
 }
 
 
-def bart(folder: Path, texts: Iterable[str]) -> None:
-    """Four heads, two layers each way, BART's special tokens at BART's places."""
+def _write(folder: Path, tokenizer: Any, kind: str, head: str, **config: Any) -> None:
+    """Write a model with random weights, the same ones each time, and its tokenizer."""
     torch = require("torch", "train")
     transformers = require("transformers", "train")
-    tokenizer = byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
-    config = transformers.BartConfig(
-        vocab_size=len(tokenizer),
+    settings = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(tokenizer), **config
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        quietly(transformers)
+        getattr(transformers, f"{kind}{head}")(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def bart(folder: Path, texts: Iterable[str]) -> None:
+    """Four heads, two layers each way, BART's special tokens at BART's places."""
+    _write(
+        folder,
+        byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
+        "Bart",
+        "ForConditionalGeneration",
         d_model=64,
         encoder_layers=2,
         decoder_layers=2,
@@ -51,19 +65,14 @@ def bart(folder: Path, texts: Iterable[str]) -> None:
         decoder_start_token_id=2,
         forced_eos_token_id=None,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        quietly(transformers)
-        transformers.BartForConditionalGeneration(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def t5(folder: Path, texts: Iterable[str]) -> None:
-    torch = require("torch", "train")
-    transformers = require("transformers", "train")
-    tokenizer = byte_level(texts, ["<pad>", "</s>", "<unk>"])
-    config = transformers.T5Config(
-        vocab_size=len(tokenizer),
+    _write(
+        folder,
+        byte_level(texts, ["<pad>", "</s>", "<unk>"]),
+        "T5",
+        "ForConditionalGeneration",
         d_model=64,
         d_kv=16,
         d_ff=128,
@@ -74,20 +83,15 @@ def t5(folder: Path, texts: Iterable[str]) -> None:
         eos_token_id=1,
         decoder_start_token_id=0,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        quietly(transformers)
-        transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def llama(folder: Path, texts: Iterable[str]) -> None:
     """Two layers, four heads over two pairs of keys and values, as larger ones have."""
-    torch = require("torch", "train")
-    transformers = require("transformers", "train")
-    tokenizer = byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>"])
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
+    _write(
+        folder,
+        byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>"]),
+        "Llama",
+        "ForCausalLM",
         hidden_size=64,
         intermediate_size=128,
         num_hidden_layers=2,
@@ -100,11 +104,6 @@ def llama(folder: Path, texts: Iterable[str]) -> None:
         pad_token_id=1,
         eos_token_id=2,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        quietly(transformers)
-        transformers.LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def byte_level(texts: Iterable[str], special: list[str]) -> Any:
@@ -164,12 +163,11 @@ def located(base: str) -> str:
 
 
 def _bert(folder: Path, special: tuple[str, ...] = _SPECIAL) -> None:
-    torch = require("torch", "train")
-    transformers = require("transformers", "train")
-    tokenizer = wordpiece(special)
-    tokenizer.save_pretrained(folder)
-    config = transformers.BertConfig(
-        vocab_size=len(tokenizer),
+    _write(
+        folder,
+        wordpiece(special),
+        "Bert",
+        "Model",
         hidden_size=64,
         num_hidden_layers=2,
         num_attention_heads=4,
@@ -179,10 +177,23 @@ def _bert(folder: Path, special: tuple[str, ...] = _SPECIAL) -> None:
         attention_probs_dropout_prob=0.0,
         initializer_range=0.2,  # at 0.02 so small a net learns nothing for its first thousand steps
     )
+
+
+def mpnet(folder: Path) -> None:
+    """An MPNet with as many tokens as the real one, so that any weights folder's fit; it has no tokenizer."""
+    torch = require("torch", "train")
+    transformers = require("transformers", "train")
+    config = transformers.MPNetConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        initializer_range=0.2,
+    )
     with torch.random.fork_rng():
         torch.manual_seed(0)
         quietly(transformers)
-        transformers.BertModel(config).save_pretrained(folder)
+        transformers.MPNetModel(config).save_pretrained(folder)
 
 
 def wordpiece(special: tuple[str, ...] = _SPECIAL) -> Any:
@@ -242,6 +253,7 @@ def _texts() -> Iterator[str]:
 _BASES: dict[str, Callable[[Path], None]] = {
     "tiny-bert": _bert,
     "tiny-bert-uncased": lambda folder: _bert(folder, _UNCASED),
+    "tiny-mpnet": mpnet,
     "tiny-bart": lambda folder: bart(folder, _texts()),
     "tiny-t5": lambda folder: t5(folder, _texts()),
     "tiny-llama": lambda folder: llama(folder, _texts()),

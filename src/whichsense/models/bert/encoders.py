@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from whichsense.errors import BadInput
 from whichsense.models.bases import load_tokenizer
-from whichsense.models.bert import inputs
-from whichsense.models.bert import inputs as bert_inputs
+from whichsense.models.bert import inputs as _inputs
 from whichsense.models.bert.inputs import (
     InputRow,
     Inputs,
@@ -31,6 +30,8 @@ from whichsense.models.bert.inputs import (
 )
 from whichsense.text.words import normalize
 from whichsense.types import Candidate, Passage, Span
+
+Network = TypeVar("Network", bound=nn.Module)
 
 # A cross encoder over question and passage, with a relevance head and, for reading, a span head.
 
@@ -65,8 +66,7 @@ class CrossEncoder(nn.Module):
         compile_layers(self.encoder, *arguments, **options)
 
     def forward(self, batch: Mapping[str, Tensor]) -> CrossEncoderOutput:
-        inputs = fitting(self.config, batch)
-        hidden = self.encoder(**inputs).last_hidden_state.float()
+        hidden = self.encoder(**fitting(self.config, batch)).last_hidden_state.float()
         first = hidden[:, 0]
         with in_full(hidden):
             relevance = self.relevance(first).squeeze(-1)
@@ -84,14 +84,27 @@ def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return inputs
 
 
+def _load(
+    folder: str | Path,
+    task: str,
+    build: Callable[[Callable[[], nn.Module], Mapping[str, Any]], Network],
+    device: str,
+) -> tuple[Network, Inputs, Mapping[str, Any]]:
+    """Load a trained model, its inputs and its options; `build` is given what makes an encoder, and the options."""
+    about = _inputs.described(folder, task)
+    model = build(partial(_inputs.empty_encoder, about.folder), about.options)
+    _inputs.fill(model, about.folder)
+    model = model.to(device or best_device()).eval()
+    return model, _inputs.tokenizer_of(about.folder), about.options
+
+
 def load_cross_encoder(
     folder: str | Path, task: str, *, reads: bool, device: str = ""
 ) -> tuple[CrossEncoder, Inputs]:
     """Load a trained cross encoder from its folder."""
-    place = inputs.described(folder, task).folder
-    model = CrossEncoder(inputs.empty_encoder(place), reads=reads)
-    inputs.fill(model, place)
-    return model.to(device or best_device()).eval(), inputs.tokenizer_of(place)
+    return _load(
+        folder, task, lambda encoder, _: CrossEncoder(encoder(), reads=reads), device
+    )[:2]
 
 
 def relevances(
@@ -134,8 +147,7 @@ class DualEncoder(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Vectors of the questions and of the passages of a batch."""
         questions = self.vectors("question", batch["questions"])
-        passages = self.vectors("passage", batch["passages"])
-        return questions, passages
+        return questions, self.vectors("passage", batch["passages"])
 
     def vectors(self, tower: str, batch: Mapping[str, Tensor]) -> Tensor:
         """The state of the first token of each row (rows × width)."""
@@ -172,8 +184,7 @@ def _pad_passages(vectors: NDArray[np.float32], longest: float) -> NDArray[np.fl
     """Passages' vectors as unit vectors with the number that makes cosines rank as inner products."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled = vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-9)) / longest
-    squares = np.square(scaled).sum(axis=1, keepdims=True)
-    rest = np.sqrt(np.maximum(0.0, 1.0 - squares))
+    rest = np.sqrt(np.maximum(0.0, 1.0 - np.square(scaled).sum(axis=1, keepdims=True)))
     return np.concatenate([scaled, rest], axis=1).astype(np.float32)
 
 
@@ -225,14 +236,10 @@ def load_dual_encoder(
     folder: str | Path, device: str = ""
 ) -> tuple[DualEncoder, Inputs, float]:
     """Load a dual encoder, its inputs, and the norm of its longest passage vector."""
-    about = bert_inputs.described(folder, TASK)
-    question = bert_inputs.empty_encoder(about.folder)
-    passage = bert_inputs.empty_encoder(about.folder)
-    model = DualEncoder(question, passage)
-    bert_inputs.fill(model, about.folder)
-    inputs = bert_inputs.tokenizer_of(about.folder)
-    longest = float(about.options["longest_vector"])
-    return model.to(device or best_device()).eval(), inputs, longest
+    model, inputs, options = _load(
+        folder, TASK, lambda encoder, _: DualEncoder(encoder(), encoder()), device
+    )
+    return model, inputs, float(options["longest_vector"])
 
 
 def save(
@@ -245,7 +252,7 @@ def save(
     rows = inputs.passages(passages)
     vectors = encode(model, "passage", rows, inputs.tokenizer.pad_token_id)
     longest = _ROOM * float(np.linalg.norm(vectors, axis=1).max())
-    bert_inputs.save(
+    _inputs.save(
         folder,
         model,
         inputs,
@@ -257,7 +264,7 @@ def save(
 
 def build(base: str) -> DualEncoder:
     """A dual encoder with both towers from one base model."""
-    return DualEncoder(bert_inputs.encoder(base), bert_inputs.encoder(base))
+    return DualEncoder(_inputs.encoder(base), _inputs.encoder(base))
 
 
 def similarity(questions: Tensor, passages: Tensor) -> Tensor:
@@ -279,7 +286,8 @@ class PassagePointer(nn.Module):
     def __init__(self, encoder: nn.Module, layers: int, heads: int, most: int) -> None:
         super().__init__()
         self.reader = CrossEncoder(encoder, reads=False)
-        width = int(self.reader.config.hidden_size)
+        self.config = self.reader.config
+        width = int(self.config.hidden_size)
         layer = nn.TransformerDecoderLayer(
             width, heads, 4 * width, dropout=0.1, batch_first=True, norm_first=True
         )
@@ -304,8 +312,7 @@ class PassagePointer(nn.Module):
         """
         questions, steps = picked.shape
         width = vectors.shape[-1]
-        index = picked[..., None].expand(questions, steps, width)
-        chosen = vectors.gather(1, index)
+        chosen = vectors.gather(1, picked[..., None].expand(questions, steps, width))
         begin = self.begin.expand(questions, 1, width).to(chosen.dtype)
         history = torch.cat([begin, chosen], dim=1)
         history = history + self.position.weight[: steps + 1]
@@ -333,17 +340,17 @@ def _gone(picked: Tensor, present: Tensor) -> Tensor:
     if steps:
         picked_at[:, 1:].scatter_(2, picked[..., None], True)
     # A passage picked at one step is gone at all later ones.
-    picked_before = picked_at.long().cumsum(1).bool()
-    return picked_before | ~present[:, None]
+    return picked_at.long().cumsum(1).bool() | ~present[:, None]
 
 
 def load_joint(folder: str | Path, device: str = "") -> tuple[PassagePointer, Inputs]:
     """Load a trained joint reranker from its folder."""
-    about = inputs.described(folder, "joint-reranker")
-    shape = {name: int(about.options[name]) for name in ("layers", "heads", "most")}
-    model = PassagePointer(inputs.empty_encoder(about.folder), **shape)
-    inputs.fill(model, about.folder)
-    return model.to(device or best_device()).eval(), inputs.tokenizer_of(about.folder)
+    return _load(
+        folder,
+        "joint-reranker",
+        lambda encoder, shape: PassagePointer(encoder(), **shape),
+        device,
+    )[:2]
 
 
 def _encode(
@@ -441,8 +448,7 @@ def find_answers(
             best_spans = _best_spans(starts, ends, own, longest)
             for place, best in zip(places, best_spans, strict=True):
                 spans[place] = best
-    log_passages = relevance.log_softmax(-1).tolist()
-    return _merge_spans(passages, rows, log_passages, spans)
+    return _merge_spans(passages, rows, relevance.log_softmax(-1).tolist(), spans)
 
 
 def _best_spans(
@@ -451,8 +457,7 @@ def _best_spans(
     """The likeliest spans of each row of at most `longest` tokens."""
     # rows × first token × last token, of which only the next `longest` are looked at.
     padded = functional.pad(ends, (0, longest - 1), value=-torch.inf)
-    reach = padded.unfold(1, longest, 1)
-    scores = (starts[:, :, None] + reach).flatten(1)
+    scores = (starts[:, :, None] + padded.unfold(1, longest, 1)).flatten(1)
     values, flat = scores.topk(min(_BEST, scores.shape[1]))
     firsts = flat // longest
     lasts = firsts + flat % longest
@@ -483,8 +488,7 @@ def _merge_spans(
             end = row.places[last - row.text_start][1]
             form = normalize(passage.text[start:end])
             if form:
-                likelihood = math.exp(score + log_passage)
-                span = Span(passage, start, end, likelihood)
+                span = Span(passage, start, end, math.exp(score + log_passage))
                 by_form.setdefault(form, []).append(span)
     answers = []
     for alike in by_form.values():
@@ -512,6 +516,7 @@ class AmbiguityClassifier(nn.Module):
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.reader = CrossEncoder(encoder, reads=False)
+        self.config = self.reader.config
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         logits: Tensor = self.reader(batch).relevance
@@ -524,24 +529,24 @@ def detector_row(
     """`[CLS] question [SEP]`, or `[CLS] question [SEP] passage passage … [SEP]`, truncated."""
     if not passages:
         return inputs.single([question])[0]
-    texts = []
-    for passage in passages:
-        title = f"{passage.title}. " if passage.title else ""
-        texts.append(title + passage.text)
-    evidence = Passage("", "", " ".join(texts))
-    return inputs.pairs(question, [evidence], places=False)[0]
+    texts = [
+        (f"{passage.title}. " if passage.title else "") + passage.text
+        for passage in passages
+    ]
+    return inputs.pairs(question, [Passage("", "", " ".join(texts))], places=False)[0]
 
 
 def load_classifier(
     folder: str | Path, device: str = ""
 ) -> tuple[AmbiguityClassifier, Inputs, int]:
     """Load a trained classifier, its inputs, and the number of passages that it reads with a question."""
-    about = bert_inputs.described(folder, "ambiguity-detector")
-    model = AmbiguityClassifier(bert_inputs.empty_encoder(about.folder))
-    bert_inputs.fill(model, about.folder)
-    model = model.to(device or best_device()).eval()
-    inputs = bert_inputs.tokenizer_of(about.folder)
-    return model, inputs, int(about.options["passages"])
+    model, inputs, options = _load(
+        folder,
+        "ambiguity-detector",
+        lambda encoder, _: AmbiguityClassifier(encoder()),
+        device,
+    )
+    return model, inputs, int(options["passages"])
 
 
 def probabilities(
@@ -610,10 +615,10 @@ def import_reader(
     gamma: float = 1.0,
 ) -> Path:
     """Write an extractive reader's folder from published weights. At γ = 1 it gives one answer, as trained."""
-    model = CrossEncoder(bert_inputs.encoder(base), reads=True)
+    model = CrossEncoder(_inputs.encoder(base), reads=True)
     _fill(model, [source], _READER)
     inputs = Inputs(load_tokenizer(base), longest)
-    bert_inputs.save(
+    _inputs.save(
         Path(folder),
         model,
         inputs,

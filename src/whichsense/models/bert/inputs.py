@@ -19,7 +19,7 @@ from whichsense.errors import BadInput, require
 from whichsense.files import read_json, write_atomically
 from whichsense.jobs.limits import check_limits
 from whichsense.models.bases import load_base, load_tokenizer
-from whichsense.types import Passage
+from whichsense.types import Passage, frozen
 
 # An encoder's inputs: `[CLS] question [SEP] title [SEP] passage [SEP]`, with offsets in the passage's
 # text.
@@ -30,7 +30,7 @@ Places = tuple[tuple[int, int], ...]
 """(start, end) in characters, for each token."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputRow:
     """One input: token ids, their segments, and the character offsets of the passage's text."""
 
@@ -287,8 +287,7 @@ def outputs(
     for places in by_length(rows, most):
         check_limits()
         batch = padded([rows[place] for place in places], pad)
-        inputs = {name: tensor.to(device) for name, tensor in batch.items()}
-        yield places, model(inputs)
+        yield places, model({name: tensor.to(device) for name, tensor in batch.items()})
 
 
 # Model folders: an encoder's config, tokenizer and weights, with its trained heads.
@@ -297,7 +296,7 @@ ABOUT = "bert.json"
 WEIGHTS = "model.safetensors"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Described:
     """A folder, the task that its model was trained for, and that task's options."""
 

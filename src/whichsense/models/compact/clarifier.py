@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from whichsense.models.compact.categories import (
-    LONGEST_HEADER,
     LONGEST_LABEL,
     YEAR,
     Choice,
@@ -55,12 +54,11 @@ def has_differing_answers(case: Case) -> bool:
 def is_a_reading_itself(case: Case) -> bool:
     """Whether the question, as it was asked, is one of the rewrites, and only of one: it says which is meant."""
     asked = split_words(case.question).bare
-    as_asked = 0
-    for reading in case.readings:
-        is_told_apart = reading.source or reading.label
-        if split_words(reading.question).bare == asked and not is_told_apart:
-            as_asked += 1
-    return as_asked == 1
+    as_asked = [
+        split_words(one.question).bare == asked and not (one.source or one.label)
+        for one in case.readings
+    ]
+    return sum(as_asked) == 1
 
 
 def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
@@ -87,11 +85,8 @@ def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
 
 def _content(text: str) -> set[str]:
     words = split_words(text)
-    content = set()
-    for word, kind in zip(words.bare, words.kinds, strict=True):
-        if kind not in FUNCTION_KINDS:
-            content.add(word)
-    return content
+    pairs = zip(words.bare, words.kinds, strict=True)
+    return {word for word, kind in pairs if kind not in FUNCTION_KINDS}
 
 
 # Options from labels: those that say the same are merged, the rest ordered, and many put into groups.
@@ -107,30 +102,20 @@ def make_options(
 ) -> list[Option]:
     """An option for each label that differs, with the readings of all equal ones; `ordered`: by time or number where
     all labels have one."""
-    merged: dict[str, Option] = {}
-    for label, reading in zip(labels, readings, strict=True):
-        short = shorten(label) or _UNNAMED
-        same = key(short)
-        if same in merged:
-            before = merged[same]
-            together = (*before.readings, reading)
-            merged[same] = replace(before, readings=together)
-        else:
-            merged[same] = Option("", short, describe(reading), (reading,))
-    options = list(merged.values())
-    if ordered:
-        options = in_order(options)
-    return options
+    options = [
+        Option("", label if key(shorten(label)) else _UNNAMED, readings=(reading,))
+        for label, reading in zip(labels, readings, strict=True)
+    ]
+    return in_order(_merged(options)) if ordered else _merged(options)
 
 
 def in_order(options: Sequence[Option]) -> list[Option]:
     """By year, date or number where every label has one; otherwise as they are, most probable first."""
     keys = [order_key(option.label) for option in options]
-    placed = [place for place in keys if place is not None]
-    if len(placed) < len(options):
+    if None in keys:
         return list(options)
-    order = sorted(range(len(options)), key=lambda number: placed[number])
-    return [options[number] for number in order]
+    pairs = sorted(zip(keys, range(len(options)), strict=True))
+    return [options[number] for _, number in pairs]
 
 
 def describe(reading: Reading) -> str:
@@ -146,12 +131,11 @@ def describe(reading: Reading) -> str:
 
 def numbered(options: Sequence[Option], within: str = "") -> tuple[Option, ...]:
     """Options with their ids: "1", "2", …, and "2.1" inside a group."""
-    result = []
-    for number, option in enumerate(options, 1):
-        identifier = f"{within}{number}"
-        inner = numbered(option.options, f"{identifier}.")
-        result.append(replace(option, id=identifier, options=inner))
-    return tuple(result)
+    ids = [f"{within}{number}" for number in range(1, len(options) + 1)]
+    return tuple(
+        replace(option, id=one, options=numbered(option.options, f"{one}."))
+        for one, option in zip(ids, options, strict=True)
+    )
 
 
 def group(options: Sequence[Option]) -> tuple[str, list[Option]]:
@@ -181,12 +165,10 @@ def _grouped(
         groups.setdefault(name_of(option), []).append(option)
     if "" in groups or not 2 <= len(groups) <= MOST_OPTIONS:
         return None
-    result = []
-    for name, members in groups.items():
-        if len(members) == 1:
-            result.append(members[0])
-        else:
-            result.append(_as_group(name, members))
+    result = [
+        members[0] if len(members) == 1 else _as_group(name, members)
+        for name, members in groups.items()
+    ]
     labels = {key(option.label) for option in result}
     return result if len(labels) == len(result) else None
 
@@ -211,44 +193,9 @@ def _title(option: Option) -> str:
     return reading.evidence[0].passage.title
 
 
-# The form of a clarification, whoever made it: what is wrong with it, and the same one repaired.
+# The form of a clarification, whoever made it: the same one repaired.
 
 _LONGEST_CATEGORY = 30
-
-
-def find_problems(clarification: Clarification) -> list[str]:
-    """What breaks the form, in words; nothing where all is well.
-
-    >>> find_problems(Clarification("Year", "Which year: 2017?", "year", (Option("1", "2017"),)))
-    ['fewer than two options', 'option 1 stands for no reading']
-    """
-    problems = []
-    options = clarification.options
-    if len(clarification.header) > LONGEST_HEADER or not clarification.header:
-        problems.append(f"a header that has not 1 to {LONGEST_HEADER} characters")
-    if len(options) < 2:
-        problems.append("fewer than two options")
-    if len(options) > MOST_OPTIONS:
-        problems.append(f"more than {MOST_OPTIONS} options")
-    labels = [option.label for option in options]
-    if len(set(map(key, labels))) < len(labels):
-        problems.append("two options with one label")
-    if without_category(labels, clarification.category) != labels:
-        problems.append(f"'{clarification.category}' is repeated inside the options")
-    for option in options:
-        problems += _option_problems(option)
-    return problems
-
-
-def _option_problems(option: Option) -> list[str]:
-    problems = []
-    if not 0 < len(option.label) <= LONGEST_LABEL:
-        problems.append(f"option {option.id} has not 1 to {LONGEST_LABEL} characters")
-    if option.label != clean(option.label):
-        problems.append(f"option {option.id} has a label that is not clean")
-    if not option.readings:
-        problems.append(f"option {option.id} stands for no reading")
-    return problems
 
 
 def repair(clarification: Clarification) -> Clarification | None:
@@ -268,10 +215,8 @@ def repair(clarification: Clarification) -> Clarification | None:
     if shorter is None:
         lead, category = "Which one", "one"
     else:
-        renamed = []
-        for option, label in zip(options, shorter, strict=True):
-            renamed.append(replace(option, label=label))
-        options = renamed
+        pairs = zip(options, shorter, strict=True)
+        options = [replace(option, label=label) for option, label in pairs]
     return compose(lead, category, options)
 
 
@@ -288,25 +233,19 @@ def compose(lead: str, category: str, options: Sequence[Option]) -> Clarificatio
 def _merged(options: Sequence[Option]) -> list[Option]:
     """Options that stand for readings, each reading in one of them, equal labels merged."""
     merged: dict[str, Option] = {}
-    taken: list[object] = []
+    taken: set[int] = set()
     for option in options:
         label = shorten(option.label)
-        own = []
-        for reading in option.readings:
-            if reading not in taken:
-                own.append(reading)
-                taken.append(reading)
-        same = key(label)
-        if not own or not same:
-            continue
-        if same in merged:
-            before = merged[same]
-            merged[same] = replace(before, readings=(*before.readings, *own))
-            continue
-        description = clean(option.description) or describe(own[0])
-        merged[same] = replace(
-            option, label=label, description=description, readings=tuple(own)
-        )
+        own = tuple(one for one in option.readings if id(one) not in taken)
+        taken.update(map(id, own))
+        before = merged.get(key(label))
+        if before:
+            merged[key(label)] = replace(before, readings=(*before.readings, *own))
+        elif own and key(label):
+            about = clean(option.description) or describe(own[0])
+            merged[key(label)] = replace(
+                option, label=label, description=about, readings=own
+            )
     return list(merged.values())
 
 
@@ -353,9 +292,8 @@ def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarifi
     for number, phrase in phrases.items():
         labels[number] = phrase
     labels = [without_commas(clean(label)) or "this" for label in labels]
-    options = []
-    for label, reading in zip(labels, readings, strict=True):
-        options += make_options([label], [reading], ordered=False)
+    pairs = zip(labels, readings, strict=True)
+    options = [make_options([one], [own], ordered=False)[0] for one, own in pairs]
     text = compose_question(lead.text, labels)
     return Clarification(
         header_of(lead.category), text, lead.category, numbered(options)
@@ -383,10 +321,11 @@ def _name_by_rewrites(
 ) -> tuple[Lead, dict[int, str]]:
     """Return the lead, and what each rewrite adds, by the number of its reading. A label is offered in its place."""
     asked = split_words(question).bare
-    numbers = []
-    for number, reading in enumerate(readings):
-        if not reading.label and split_words(reading.question).bare not in ((), asked):
-            numbers.append(number)
+    numbers = [
+        number
+        for number, one in enumerate(readings)
+        if not one.label and split_words(one.question).bare not in ((), asked)
+    ]
     if not numbers:
         return _ONE, {}
     rewrites = align(question, [readings[number].question for number in numbers])

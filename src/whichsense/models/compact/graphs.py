@@ -1,4 +1,4 @@
-"""The networks as ONNX graphs: the encoder's two halves, the writer, the labeller, the support judge."""
+"""The networks as ONNX graphs: the encoder's two halves, the writer, the tagger, the support judge."""
 
 from __future__ import annotations
 
@@ -71,16 +71,17 @@ class EncoderGraph(Graph):
             inputs.append(self.bias(*layers))
         return self.one("MatMulIntegerToFloat", *inputs)
 
-    def layer(self, states: str, name: str) -> str:
-        """BERT's layer: attention and feed-forward, each added to the states and normalized."""
+    def layer(self, states: str, name: str, distances: str = "") -> str:
+        """BERT's layer: attention and feed-forward, each added to the states and normalized. `distances` is added to
+        the scores of attention."""
         attention = f"{name}.attention"
         parts = self.linear(
             states, f"{attention}.query", f"{attention}.key", f"{attention}.value"
         )
-        query, key, value = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
-        context = self.one(
-            "MultiHeadAttention", query, key, value, num_heads=self.shape["heads"]
-        )
+        given = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
+        if distances:
+            given += ["", "", distances]  # no bias, no mask of keys
+        context = self.one("MultiHeadAttention", *given, num_heads=self.shape["heads"])
         output = self.linear(context, f"{attention}.output")
         states = self.norm(self.one("Add", output, states), f"{attention}_norm")
         # The bias is added within FastGelu.
@@ -346,47 +347,30 @@ def writer(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     return graph.model(inputs, outputs, integers=("take",))
 
 
-# The network that finds labels as two ONNX graphs.
-
-
-def label(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The early states of a pair (batch × length × width) and what each token is part of (batch × length) → logits
-    of being of the label (batch × length), and the states behind them."""
-    graph = EncoderGraph(weights, shape, int8=int8)
-    marks = graph.one("Gather", graph.weight("marks.weight"), "marks", axis=0)
-    states = graph.one("Add", "early", marks)
-    for number in range(shape["label_layers"]):
-        states = graph.layer(states, f"layers.{number}")
-    graph.name(states, "states")
-    product = graph.one(
-        "MatMul", states, graph.const("label.weight", graph.joined("label"))
-    )
-    logits = graph.one("Add", product, graph.bias("label"))
-    graph.name(graph.one("Squeeze", logits, graph.numbers(-1)), "label")
-    size = ["batch", "length", shape["width"]]
-    tokens = ["batch", "length"]
-    return graph.model(
-        {"early": size, "marks": tokens},
-        {"label": tokens, "states": size},
-        integers=("marks",),
-    )
+# The tagger as two ONNX graphs.
 
 
 def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The early states of a pair (batch × length × width) → logits of being inside an answer and of beginning one
-    (batch × length × 2), and of the pair to hold an answer (batch)."""
+    """Embedded pairs (batch × length × width, before their LayerNorm), and what distances add to the scores of
+    attention (1 × heads × length × length) → logits of being inside an answer, of beginning one and of being of the
+    marked one's label (batch × length × 3), of the pair to hold an answer (batch), and the states."""
     graph = EncoderGraph(weights, shape, int8=int8)
-    states = "early"
-    for number in range(shape["layers"] - shape["early"]):
-        states = graph.layer(states, f"layers.{number}")
+    states = graph.norm("embedded", "encoder.norm")
+    for number in range(shape["layers"]):
+        states = graph.layer(states, f"encoder.layers.{number}", "distances")
     product = graph.one(
         "MatMul", states, graph.const("tag.weight", graph.joined("tag"))
     )
     graph.name(graph.one("Add", product, graph.bias("tag")), "tags")
     graph.name(graph.score(states, "answers"), "answers")
+    graph.name(states, "states")
     size = ["batch", "length", shape["width"]]
-    tags: Shape = ["batch", "length", 2]
-    return graph.model({"early": size}, {"tags": tags, "answers": ["batch"]})
+    distances: Shape = [1, shape["heads"], "length", "length"]
+    tags: Shape = ["batch", "length", 3]
+    return graph.model(
+        {"embedded": size, "distances": distances},
+        {"tags": tags, "answers": ["batch"], "states": size},
+    )
 
 
 def frame(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:

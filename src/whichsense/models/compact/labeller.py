@@ -5,19 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.models.compact.encoder import (
-    LONGEST_QUESTION,
-    CompactModel,
-    Floats,
-    Pair,
-    once,
-    pair,
-)
+from whichsense.models.compact.encoder import Floats, Pair
+from whichsense.models.compact.tagger import Tagger, Tags, covering, whole_words
 from whichsense.text.words import SMALL_WORDS
 from whichsense.types import Passage, Span
 
@@ -93,10 +86,8 @@ def _plain(text: str) -> str:
 
 # Finds the label of an answer: the words of its passage or of the passage's title that name its case.
 
-LABEL, FRAME = "label.onnx", "label-frame.onnx"
 _LONGEST = 16  # tokens of a label
 _EDGES = " \t\n,.;:|–—-()[]\"“”'"
-_WITHIN = "'’-–"  # what may stand within a word
 _Tokens = tuple[int, int]
 """First and last."""
 
@@ -116,59 +107,36 @@ class Label:
 
 @dataclass(frozen=True)
 class Labeller:
-    """Layers over the encoder's first ones. They load on first use; threads may share one object."""
+    """Has the tagger read each passage once more for each answer, which is marked in it. Threads may share one."""
 
-    model: CompactModel
-
-    def prepare(self) -> None:
-        """Load everything now."""
-        _ = self._label, self._frame
-
-    @once
-    def _label(self) -> Any:
-        return self.model.session(LABEL)
-
-    @once
-    def _frame(self) -> Any:
-        return self.model.session(FRAME)
+    tagger: Tagger
 
     def find(self, question: str, spans: Sequence[Span]) -> list[Label | None]:
         """The label of each answer of a question, which stands at its span; None where nothing names its case. Answers
         in one passage are told apart there."""
-        passages = {span.passage.id: span.passage for span in spans}
-        tokenizer = self.model.tokenizer
-        ids = tokenizer.ids(question, LONGEST_QUESTION)
-        pairs = [pair(tokenizer, ids, one.title, one.text) for one in passages.values()]
-        read = {}
-        for name, own, (states, _) in zip(
-            passages, pairs, self.model.early(pairs), strict=True
-        ):
-            read[name] = own, states[0]
-        labels = []
-        for span in spans:
-            own, states = read[span.passage.id]
+        labels: list[Label | None] = [None] * len(spans)
+        numbers, pairs, places, marks = [], [], [], []
+        for number, span in enumerate(spans):
+            own = self.tagger.pair(question, span.passage)
             place = tokens_of(own, span)
+            if place is None:
+                continue
             beside = [one for one in spans if one.passage.id == span.passage.id]
             others = [tokens_of(own, one) for one in beside if one is not span]
             found = [one for one in others if one is not None]
-            label = None
-            if place is not None:
-                label = self._find(span.passage, own, states, place, found)
-            labels.append(label)
+            numbers.append(number)
+            pairs.append(own)
+            places.append(place)
+            marks.append(mark(len(own), place, found))
+        read = self.tagger.tag(pairs, marks)
+        for number, own, place, tags in zip(numbers, pairs, places, read, strict=True):
+            labels[number] = self._find(spans[number].passage, own, place, tags)
         return labels
 
     def _find(
-        self,
-        passage: Passage,
-        pair: Pair,
-        states: Floats,
-        own: _Tokens,
-        others: Sequence[_Tokens],
+        self, passage: Passage, pair: Pair, own: _Tokens, tags: Tags
     ) -> Label | None:
-        marks = mark(len(pair), own, others)
-        inputs = {"early": states[None], "marks": marks[None]}
-        logits, behind = self._label.run(["label", "states"], inputs)
-        found = best_stretch(logits[0], usable_tokens(pair, own))
+        found = best_stretch(tags.tokens[:, 2], usable_tokens(pair, own))
         if found is None:
             return None
         first, last, total = found
@@ -177,8 +145,8 @@ class Labeller:
         words = text[start:end].strip(_EDGES)
         if not words:
             return None
-        edges = edge_states(behind[0], own, (first, last))
-        frames = self._frame.run(["frames"], {"edges": edges[None]})[0][0]
+        edges = edge_states(tags.states, own, (first, last))
+        frames = self.tagger.frames.run(["frames"], {"edges": edges[None]})[0][0]
         chances = _softmax(frames)[:NO_FRAME]
         best = int(chances.argmax())
         sure = 1 / (1 + np.exp(-total / (last - first + 1)))
@@ -188,38 +156,6 @@ class Labeller:
 def tokens_of(pair: Pair, span: Span) -> _Tokens | None:
     """The first and the last token of a span of the passage's text; None where the text was cut before it."""
     return covering(pair, pair.text, span.start, span.end)
-
-
-def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> _Tokens | None:
-    """The first and the last token of these characters of the title or of the text."""
-    inside = [
-        at for at in range(*area) if pair.starts[at] < end and pair.ends[at] > start
-    ]
-    return (inside[0], inside[-1]) if inside else None
-
-
-def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """A place widened to the ends of its words.
-
-    >>> text = "by the probe Chang'e 4"
-    >>> [text[slice(*whole_words(text, *place))] for place in ((18, 22), (4, 6))]
-    ["Chang'e 4", 'the']
-    """
-    while start > 0 and _joins(text, start):
-        start -= 1
-    while end < len(text) and _joins(text, end):
-        end += 1
-    return start, end
-
-
-def _joins(text: str, at: int) -> bool:
-    """Whether a word goes on over a place; one of two parts does, too."""
-    before, after = text[at - 1], text[at]
-    if before.isalnum() and after.isalnum():
-        return True
-    if after in _WITHIN:
-        return before.isalnum() and text[at + 1 : at + 2].isalnum()
-    return before in _WITHIN and after.isalnum() and text[max(0, at - 2)].isalnum()
 
 
 def mark(size: int, own: _Tokens, others: Sequence[_Tokens]) -> NDArray[np.int64]:

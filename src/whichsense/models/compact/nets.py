@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from whichsense.errors import BadInput
+from whichsense.models.compact.encoder import BEGIN, END, PAD, distance_buckets
 from whichsense.models.compact.graphs import GELU_FLOOR, WEIGHT_TOP
 from whichsense.models.compact.labeller import NO_FRAME
 from whichsense.models.compact.writer import LONGEST, SIGNS, WRITTEN
@@ -98,6 +99,8 @@ class CompactConfig:
     epsilon: float = 1e-12
     dropout: float = 0.0
     """While training only."""
+    buckets: int = 0
+    """Of distances between tokens, each of which changes the attention's scores, as in MPNet; 0: none, as in BERT."""
 
 
 class Attention(nn.Module):
@@ -191,6 +194,8 @@ class CompactEncoder(nn.Module):
         self.types = nn.Embedding(2, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
         self.layers = nn.ModuleList(CompactLayer(config) for _ in range(config.layers))
+        if config.buckets:
+            self.relative = nn.Embedding(config.buckets, config.heads)
 
     def embed(self, ids: Tensor, types: Tensor) -> Tensor:
         places = self.places.weight[: ids.shape[-1]]
@@ -205,9 +210,21 @@ class CompactEncoder(nn.Module):
         return self._run(states, mask, self.config.early, self.config.layers)
 
     def _run(self, states: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+        attended = self._attended(mask)
         for layer in self.layers[first:last]:
-            states = layer(states, mask[:, None, None, :])
+            states = layer(states, attended)
         return states
+
+    def _attended(self, mask: Tensor) -> Tensor:
+        """Which keys are attended to (pairs × 1 × 1 × tokens); with distances, what is added to each score (pairs ×
+        heads × tokens × tokens)."""
+        attended = mask[:, None, None, :]
+        if not self.config.buckets:
+            return attended
+        numbers = distance_buckets(mask.shape[-1], self.config.buckets)
+        bias = self.relative(torch.from_numpy(numbers).to(mask.device))
+        by_head: Tensor = bias.permute(2, 0, 1)
+        return by_head.masked_fill(~attended, -1e4)
 
 
 class CompactNet(nn.Module):
@@ -278,18 +295,23 @@ def set_quantization(net: nn.Module, *, weights: bool, activations: bool) -> Non
 def from_bert(weights: dict[str, Any], config: CompactConfig) -> CompactNet:
     """A new model whose encoder has a BERT's weights (names as in its safetensors file)."""
     net = CompactNet(config)
-    state = net.state_dict()
     bert = {_our_name(name): torch.as_tensor(value) for name, value in weights.items()}
+    _take_encoder(net, bert, "a BERT")
+    return net
+
+
+def _take_encoder(net: nn.Module, given: Mapping[str, Tensor], kind: str) -> None:
+    """Copy the encoder's weights from those of a base, under our names."""
+    state = net.state_dict()
     for name, own in state.items():
         if not name.startswith("encoder.") or name.endswith(".scale"):
             continue
-        if name not in bert or bert[name].shape != own.shape:
+        if name not in given or given[name].shape != own.shape:
             raise BadInput(
-                f"The base model has no weight for '{name}' of shape {tuple(own.shape)}: give a BERT."
+                f"The base model has no weight for '{name}' of shape {tuple(own.shape)}: give {kind}."
             )
-        state[name] = bert[name]
+        state[name] = given[name]
     net.load_state_dict(state)
-    return net
 
 
 BERT_PARTS = {
@@ -554,65 +576,109 @@ def net_from_bert(
     return net
 
 
-# The networks that find labels and answers, in torch, for training: layers over the encoder's first
-# ones, and two heads each.
+# The tagger in torch, for training: an encoder of its own with heads for answers and for their labels.
 #
 # The exported form (`graphs.py`) does the same arithmetic in ONNX Runtime.
 
 _PARTS = 3  # that a token may be of: none, the answer, another answer
 _HIDDEN = 128
-_SELDOM = -2.5  # the logit of a token to be of the label, at first
+_SELDOM = -2.5  # the logit of a token to be of an answer or of a label, at first
 
 
-class LabelNet(nn.Module):
-    """Reads a pair of a question and a passage in which one answer is marked, and the others of the question."""
+class TagNet(nn.Module):
+    """Marks every answer of a question in a passage; where an answer is marked, the words that name its case."""
 
-    def __init__(self, config: CompactConfig, layers: int) -> None:
+    def __init__(self, config: CompactConfig) -> None:
         super().__init__()
         self.config = config
+        self.encoder = CompactEncoder(config)
         self.marks = nn.Embedding(_PARTS, config.width)
-        nn.init.normal_(self.marks.weight, std=0.1)
-        self.layers = nn.ModuleList(CompactLayer(config) for _ in range(layers))
-        self.label = nn.Linear(config.width, 1)
-        nn.init.constant_(self.label.bias, _SELDOM)
+        nn.init.normal_(self.marks.weight, std=0.02)
+        nn.init.zeros_(self.marks.weight[0].data)
+        self.tag = nn.Linear(config.width, 3)
+        nn.init.constant_(self.tag.bias, _SELDOM)
+        self.answers = Score(config.width)
         self.frame_hidden = nn.Linear(3 * config.width, _HIDDEN)
         self.frame_out = nn.Linear(_HIDDEN, NO_FRAME + 1)
 
     def forward(
-        self, states: Tensor, marks: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The early states of pairs (pairs × tokens × width) → the logits of their tokens to be of the label (pairs ×
-        tokens), and the states behind them."""
-        states = states + self.marks(marks)
-        for layer in self.layers:
-            states = layer(states, mask[:, None, None, :])
-        return self.label(states).squeeze(-1), states
+        self, ids: Tensor, types: Tensor, marks: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Pairs (pairs × tokens each) → the logits of their tokens to be inside an answer, to begin one, and to be of
+        the marked answer's label (pairs × tokens × 3), of the pairs to hold an answer (pairs), and the states."""
+        encoder = self.encoder
+        places = encoder.places.weight[: ids.shape[-1]]
+        embedded = encoder.words(ids) + places + encoder.types(types)
+        states = encoder.late(encoder.norm(embedded + self.marks(marks)), mask)
+        return self.tag(states).float(), self.answers(states).float(), states
 
     def frame(self, edges: Tensor) -> Tensor:
         """The states of [CLS] and the mean ones of answer and label, side by side (pairs × 3 · width) → the logits of
         the frames, the last of which is none."""
         logits: Tensor = self.frame_out(torch.tanh(self.frame_hidden(edges)))
-        return logits
+        return logits.float()
 
 
-class TagNet(nn.Module):
-    """Marks every answer of a question in a passage: layers over the encoder's first ones, and two heads."""
+MPNET_PARTS = {
+    "attention.attn.q": "attention.query",
+    "attention.attn.k": "attention.key",
+    "attention.attn.v": "attention.value",
+    "attention.attn.o": "attention.output",
+    "attention.LayerNorm": "attention_norm",
+    "intermediate.dense": "wide",
+    "output.dense": "narrow",
+    "output.LayerNorm": "norm",
+}
+_MPNET_ADDED = 4  # tokens that MPNet's vocabulary has before BERT's
+_MPNET_PLACES = 2  # places that no token has
 
-    def __init__(self, config: CompactConfig) -> None:
-        super().__init__()
-        self.config = config
-        count = config.layers - config.early
-        self.layers = nn.ModuleList(CompactLayer(config) for _ in range(count))
-        self.tag = nn.Linear(config.width, 2)
-        nn.init.constant_(self.tag.bias, _SELDOM)
-        self.answers = Score(config.width)
 
-    def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The early states of pairs (pairs × tokens × width) → the logits of their tokens to be inside an answer and
-        to begin one (pairs × tokens × 2), and of the pairs to hold an answer (pairs)."""
-        for layer in self.layers:
-            states = layer(states, mask[:, None, None, :])
-        return self.tag(states).float(), self.answers(states).float()
+def from_mpnet(weights: Mapping[str, Any]) -> TagNet:
+    """A new tagger over an MPNet (names as in its safetensors file). Its tokens get BERT's numbers:
+    the vocabulary is BERT's, behind four tokens of its own, which stand in for BERT's [CLS] and [SEP]."""
+    table = {
+        name.removeprefix("mpnet."): torch.as_tensor(value).float()
+        for name, value in weights.items()
+    }
+    if "encoder.relative_attention_bias.weight" not in table:
+        raise BadInput("The base model has no distances between tokens: give an MPNet.")
+    words = table["embeddings.word_embeddings.weight"]
+    own_words = words[_MPNET_ADDED:-1].clone()  # without its mask
+    for token, sign in ((PAD, 1), (BEGIN, 0), (END, 2)):
+        own_words[token] = words[sign]
+    width = words.shape[1]
+    relative = table["encoder.relative_attention_bias.weight"]
+    places = table["embeddings.position_embeddings.weight"][_MPNET_PLACES:]
+    given = {
+        "encoder.words.weight": own_words,
+        "encoder.places.weight": places,
+        "encoder.types.weight": words.new_zeros(2, width),
+        "encoder.norm.weight": table["embeddings.LayerNorm.weight"],
+        "encoder.norm.bias": table["embeddings.LayerNorm.bias"],
+        "encoder.relative.weight": relative,
+    }
+    layers = sum(name.endswith(".output.dense.weight") for name in table)
+    for number in range(layers):
+        for theirs, ours in MPNET_PARTS.items():
+            for kind in ("weight", "bias"):
+                value = table[f"encoder.layer.{number}.{theirs}.{kind}"]
+                given[f"encoder.layers.{number}.{ours}.{kind}"] = value
+    inner = len(table["encoder.layer.0.intermediate.dense.bias"])
+    net = TagNet(
+        CompactConfig(
+            vocabulary=len(own_words),
+            width=width,
+            heads=relative.shape[1],
+            inner=inner,
+            positions=len(places),
+            layers=layers,
+            early=0,
+            epsilon=1e-5,
+            buckets=len(relative),
+        )
+    )
+    _take_encoder(net, given, "an MPNet")
+    return net
 
 
 def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:

@@ -35,16 +35,13 @@ from whichsense.models.compact.scorer_features import (
     key,
     together,
 )
-from whichsense.models.compact.value_lists import complete_lists
 from whichsense.text.answers import fullest_form, group_answers, same_answer
 from whichsense.text.words import PHRASE_OPENERS, SMALL_WORDS, words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading, Span
 
-# Whole answers: *written by Ann Ray and Bo Finch* gives one answer, not two, and *EUR 399* no bare
-# number.
+# Whole answers: *written by Ann Ray and Bo Finch* gives one answer, not two.
 
 _LINKS = (" and ", " & ")
-_CURRENCY = re.compile(r"\b[A-Z]{3}\s$")  # a code such as EUR before a number
 
 
 def join_named_together(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -75,20 +72,6 @@ def _join(first: Candidate, second: Candidate) -> Candidate | None:
     span = Span(begin.passage, begin.start, end.end, max(begin.score, end.score))
     score = max(first.score, second.score)
     return Candidate(text[begin.start : end.end], score, (span,))
-
-
-def include_currency(candidate: Candidate) -> Candidate:
-    """An amount with the currency's code that stands before it in the evidence."""
-    if not candidate.spans or not candidate.answer[:1].isdigit():
-        return candidate
-    best, *others = candidate.spans
-    before = best.passage.text[: best.start]
-    code = _CURRENCY.search(before)
-    if code is None or best.start == best.end:
-        return candidate
-    whole = replace(best, start=code.start())
-    answer = best.passage.text[whole.start : whole.end]
-    return replace(candidate, answer=answer, spans=(whole, *others))
 
 
 # Asks a question again: reads it, in the place of the original one, with the passages of all listed
@@ -218,13 +201,20 @@ def log_odds(probability: float, least: float = 1e-4) -> float:
     return math.log(inside / (1 - inside))
 
 
-# Answers that people may see: what the tagger marks in a small corpus and what the reader proposes, with the features
-# from which their probability is learnt.
+# Answers that people may see: what the tagger marks and what the reader proposes, with the features from which their
+# probability is learnt.
 
 _LEAST = 1e-4
-_LEAST_TAG = 0.01
-_CANDIDATE_OVER = 0.05  # of a marked span's score
+_CANDIDATE_OVER = 0.01  # of a marked span's score
 _SAME_PLACE = 0.5  # of the shorter of two spans: from here on both are one answer
+IN_SMALL_BY = tuple(
+    "inside holds mark mark_beside_best best_mark marked_passages probability_beside_best".split()
+)
+"""The features by which an answer over a small corpus is judged. The reader's own probability is another over a firm's
+documents than over encyclopedic ones; how it compares with its best is not."""
+IN_LARGE_BY = (*IN_SMALL_BY, "probability")
+WITHOUT_MARKS_BY = ("probability", "probability_beside_best", "answerable")
+"""Of a model that was trained without a tagger."""
 
 
 def find_candidates(scene: Scene) -> list[Candidate]:
@@ -240,10 +230,12 @@ def find_candidates(scene: Scene) -> list[Candidate]:
 def _group_marked(scene: Scene) -> list[Candidate]:
     """Marked spans that mean the same as one answer each, best first."""
     spans_by_text: dict[str, list[Span]] = {}
-    for span in scene.tagged:
-        text = span.passage.text[span.start : span.end]
-        if span.score >= _CANDIDATE_OVER and _adds_to(scene.evidence.question, text):
-            spans_by_text.setdefault(text, []).append(span)
+    for one in scene.tagged:
+        text = _text_of(one.span)
+        if one.span.score >= _CANDIDATE_OVER and _adds_to(
+            scene.evidence.question, text
+        ):
+            spans_by_text.setdefault(text, []).append(one.span)
     texts = list(spans_by_text)
     weights = [max(span.score for span in spans_by_text[text]) for text in texts]
     found = []
@@ -254,6 +246,10 @@ def _group_marked(scene: Scene) -> list[Candidate]:
         name = fullest_form(own, [weights[place] for place in group])
         found.append(Candidate(name, spans[0].score, tuple(spans)))
     return sorted(found, key=lambda candidate: -candidate.score)
+
+
+def _text_of(span: Span) -> str:
+    return span.passage.text[span.start : span.end]
 
 
 def _is_same(one: Candidate, other: Candidate) -> bool:
@@ -269,7 +265,7 @@ def _told_places(candidate: Candidate) -> list[Span]:
     answer = set(words(candidate.answer))
     told = []
     for span in candidate.spans:
-        own = set(words(span.passage.text[span.start : span.end]))
+        own = set(words(_text_of(span)))
         if own and (own <= answer or answer <= own):
             told.append(span)
     return told
@@ -289,33 +285,35 @@ def answer_features(
     """What each candidate's probability is learnt from: the best mark on it, the reader's probability, and how both
     compare with those of the best candidate."""
     proposed = candidates_of(scene, range(len(scene.answers)))
-    marks, chances = [], []
+    marked, chances = [], []
     for one in candidates:
-        own = [span.score for span in scene.tagged if _is_marked(one, span)]
-        marks.append(log_odds(max(own, default=0.0), _LEAST_TAG))
+        marked.append([tag for tag in scene.tagged if _is_marked(one, tag.span)])
         read = [other.score for other in proposed if _is_same(one, other)]
         chances.append(log_odds(max(read, default=0.0)))
+    best = [max(own, key=lambda tag: tag.span.score, default=None) for own in marked]
+    marks = [log_odds(tag.span.score if tag else 0.0) for tag in best]
     rows = []
-    for one, mark, chance in zip(candidates, marks, chances, strict=True):
-        passages = {span.passage.id for span in scene.tagged if _is_marked(one, span)}
+    for own, tag, mark, chance in zip(marked, best, marks, chances, strict=True):
         rows.append(
             {
+                "inside": log_odds(tag.inside if tag else 0.0),
+                "holds": log_odds(tag.holds if tag else 0.0),
                 "mark": mark,
                 "mark_beside_best": mark - max(marks),
                 "best_mark": max(marks),
+                "marked_passages": math.log(
+                    max(1, len({one.span.passage.id for one in own}))
+                ),
                 "probability": chance,
                 "probability_beside_best": chance - max(chances),
                 "answerable": log_odds(scene.answerable),
-                "ambiguous": log_odds(scene.ambiguous),
-                "passages": math.log1p(len(passages)),
             }
         )
     return rows
 
 
 def _is_marked(candidate: Candidate, span: Span) -> bool:
-    text = span.passage.text[span.start : span.end]
-    if same_answer(candidate.answer, text):
+    if same_answer(candidate.answer, _text_of(span)):
         return True
     return any(_share_place(own, span) for own in _told_places(candidate))
 
@@ -398,8 +396,7 @@ _FITS_OVER = 0.6  # a frame that fits less probably is not tried: of the others 
 class Proposal:
     """A rewrite that may be given for an answer."""
 
-    spellings: tuple[str, ...]
-    """Of which the most fluent is asked again."""
+    rewrite: str
     promise: float = 0.0
     """How promising it is before that."""
 
@@ -411,30 +408,42 @@ def propose_rewrites(
     proposals: list[list[Proposal]] = []
     for label in labels:
         proposals.append([])
-        if label is not None and label.fits >= _FITS_OVER:
-            frames = _frames_of(label)
-            spellings = tuple(put_into(question, label.text, one) for one in frames)
-            if spellings:
-                proposals[-1].append(Proposal(spellings, label.fits))
+        if label is None or label.fits < _FITS_OVER:
+            continue
+        for frame in _frames_of(label):
+            rewrite = put_into(question, label.text, FRAMES.index(frame))
+            proposals[-1].append(Proposal(rewrite, label.fits))
     return proposals
 
 
-def _frames_of(label: Label) -> list[int]:
-    """The label's frame with an article and without one: how each reads is judged later. It has no frame that would
-    give it a second preposition or article, or none."""
+def _frames_of(label: Label) -> list[str]:
+    """The label's frame, and with an article where it has a word in lower case and none of its own: asking again
+    chooses. It has no frame that would give it a second preposition or article, or none."""
     first = words(label.text)[:1]
-    has_article = _ARTICLES.issuperset(first)
-    if PHRASE_OPENERS.issuperset(first) and not has_article:
-        return [label.frame] if not FRAMES[label.frame] else []
-    bare = FRAMES[label.frame].removesuffix(" the")
-    wanted = [bare] if has_article else [bare, f"{bare} the"]
-    return [FRAMES.index(one) for one in wanted if bare and one in FRAMES]
+    frame = FRAMES[label.frame]
+    if _ARTICLES.issuperset(first):
+        bare = frame.removesuffix(" the").removesuffix(" a")
+        return [bare] if bare else []
+    if PHRASE_OPENERS.issuperset(first):
+        return [] if frame else [frame]
+    if not _has_noun(label.text) or f"{frame} the" not in FRAMES:
+        return [frame] if frame else []
+    # "in the 1961 film": a noun behind a figure is one of several.
+    is_one = label.text[0].isdigit()
+    return [f"{frame} the"] if is_one else [frame, f"{frame} the"]
+
+
+def _has_noun(text: str) -> bool:
+    """Whether a text has a word in lower case that says something: *1961 film*, not *London* or *March and April*."""
+    lower = [word for word in text.split() if word.islower() and word[0].isalpha()]
+    return not SMALL_WORDS.issuperset(lower)
 
 
 # Labels of a question's answers, which tell them apart.
 
-# A label that is less sure is none: of those that are surer four in five overlap the written one, and three in four of
-# all labels are.
+# A label that is less sure is not shown: of held-out ones that are surer 87% overlap the written one, of others 43%.
+# In a rewrite, which is asked again, it may stand.
+_SHOWN_LABEL_OVER = 0.9
 _SURE_OVER = 0.7
 _YEAR_DIGITS = 4
 
@@ -474,19 +483,18 @@ def _plain(label: Label) -> str:
 # From a scene to the readings that people see: answers, a rewrite for each, and which of them are
 # probable.
 #
-# Answers are those of the reader, judged once more by the verifier. A rewrite is chosen among those
-# of forms and of the writer by what asking it again gives. What is not probable is kept apart as
-# merely possible.
+# Answers are those that the tagger marks and the reader proposes. A rewrite is a label in its frame,
+# kept by what asking it again gives. What is not probable is kept apart as merely possible.
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
-_JUDGED = 8  # candidates that the verifier judges
+_JUDGED = 8  # candidates of the reader beside those that the tagger marks
 _MOST = (
     5  # answers that are rewritten, and those that reach a threshold of the policy's
 )
 # The least probability of an answer that is shown, where the policy names none: on judged readings, held-out firms
 # and the fitting half of the sample the best balance of what is right and what is missed, for each kind of corpus.
-_SHOWN_OVER_IN_SMALL = 0.35
-_SHOWN_OVER_IN_LARGE = 0.2
+_SHOWN_OVER_IN_SMALL = 0.45
+_SHOWN_OVER_IN_LARGE = 0.18
 _ASKED = 4  # rewrites of an answer that are asked again
 _CONSIDERED_OVER = 0.15  # the least probability of an answer that is rewritten
 _OF_ANOTHER_YEAR = 0.5  # right are 3 of 12 shown answers whose passage lacks the question's year, and 35 of 75 others
@@ -519,15 +527,13 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         found, standard.answer.probabilities(rows), strict=True
     ):
         score = chance * _year_fits(question, candidate)
-        judged.append(replace(include_currency(candidate), score=score))
+        judged.append(replace(candidate, score=score))
     best = max(range(len(judged)), key=lambda number: judged[number].score)
     answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
     answerable *= _year_fits(question, judged[best])
     judged.sort(key=lambda candidate: -candidate.score)
     if answerable < standard.answerable_over or judged[0].score < standard.only_over:
         return []
-    if scene.is_small:
-        judged = complete_lists(question, judged)
     wanted = policy.threshold or 1.0
     considered = []
     for rank, one in enumerate(judged):
@@ -568,11 +574,12 @@ def rewrite_answers(
     labels = find_labels(scene, answers)
     told = []
     for reading, label in zip(readings, labels, strict=True):
-        told.append(replace(reading, label=label.text if label else ""))
+        is_sure = label is not None and label.sure >= _SHOWN_LABEL_OVER
+        told.append(replace(reading, label=label.text if label and is_sure else ""))
     proposals = propose_rewrites(question, labels)
     for own, more in zip(proposals, others, strict=False):
-        known = {key(text) for proposal in own for text in proposal.spellings}
-        own += [one for one in more if key(one.spellings[0]) not in known]
+        known = {key(proposal.rewrite) for proposal in own}
+        own += [one for one in more if key(one.rewrite) not in known]
     judged = _judge_all(panel, before, proposals)
     for number, rewrite in enumerate(together(judged, partial(added, question))):
         if isinstance(rewrite, _JudgedRewrite):
@@ -635,14 +642,16 @@ def _judge_all(
     """The rewrites of each answer that may be given, best first."""
     scene = panel.scene
     supports = [support(scene, target, policy=FOR_PEOPLE) for target in panel.targets]
-    spelt = _most_fluent(scene, proposals)
-    texts = [text for own in spelt for text, _ in own]
-    asked = iter(panel.ask(texts))
+    shortlists = []
+    for own in proposals:
+        shortlists.append(sorted(own, key=lambda one: -one.promise)[:_ASKED])
+    texts = [one.rewrite for own in shortlists for one in own]
+    asked = zip(panel.ask(texts), judge_fluency(scene, texts), strict=True)
     judged = []
-    for number, own in enumerate(spelt):
+    for number, own in enumerate(shortlists):
         rewrites = []
-        for text, fluency in own:
-            outcome = next(asked)
+        for text in (one.rewrite for one in own):
+            outcome, fluency = next(asked)
             view = RewriteView(
                 scene.evidence.question,
                 text,
@@ -659,22 +668,6 @@ def _judge_all(
                 rewrites.append(_JudgedRewrite(text, true * fluent, asked_again=told))
         judged.append(sorted(rewrites, key=lambda one: -one.score))
     return judged
-
-
-def _most_fluent(
-    scene: Scene, proposals: Sequence[Sequence[Proposal]]
-) -> list[list[tuple[str, float]]]:
-    """The most promising proposals of each answer, each in its most fluent spelling, with the logit of that."""
-    shortlists = [
-        sorted(own, key=lambda one: -one.promise)[:_ASKED] for own in proposals
-    ]
-    texts = [text for own in shortlists for one in own for text in one.spellings]
-    fluency = dict(zip(texts, judge_fluency(scene, texts), strict=True))
-    spelt = []
-    for own in shortlists:
-        best = [max(one.spellings, key=fluency.__getitem__) for one in own]
-        spelt.append([(text, fluency[text]) for text in best])
-    return spelt
 
 
 def split_probable(

@@ -21,16 +21,16 @@ from whichsense.models.compact.encoder import (
     once,
 )
 from whichsense.models.compact.hits import encode_question, log_search_scores, read_hits
-from whichsense.models.compact.labeller import LABEL, Labeller
+from whichsense.models.compact.labeller import Labeller
 from whichsense.models.compact.scorer import Judge, Scorer, Trust, chosen
 from whichsense.models.compact.scorer_features import SceneView
-from whichsense.models.compact.tagger import TAGGER, Tagger
+from whichsense.models.compact.tagger import TAGGER, TaggedSpan, Tagger
 from whichsense.models.compact.writer import Writer
-from whichsense.types import Case, Hit, Span
+from whichsense.types import Case, Hit
 
 _KEEP = 20  # passages that go through all layers
 _CANDIDATES = 12  # answers that are scored
-_TAGGED = 10  # passages of a small corpus in which answers are marked
+_TAGGED_IN_SMALL, _TAGGED_IN_LARGE = 8, 6  # passages in which answers are marked
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,13 @@ class ModelParts:
     @once
     def labeller(self) -> Labeller | None:
         """None for a folder of a model that was trained without one."""
-        return None if self.model.lacks(LABEL) else Labeller(self.model)
+        return None if self.tagger is None else Labeller(self.tagger)
 
     @once
     def tagger(self) -> Tagger | None:
         """None for a folder of a model that was trained without one."""
-        return None if self.model.lacks(TAGGER) else Tagger(self.model)
+        is_without = self.model.lacks(TAGGER) and not self.trust.reads_marks
+        return None if is_without else Tagger(self.model)
 
     @once
     def scorer(self) -> Scorer:
@@ -123,8 +124,6 @@ class Compact:
     def load(self) -> None:
         """Load everything now, and raise what cannot be loaded."""
         self.model.prepare()
-        if self.labeller is not None:
-            self.labeller.prepare()
         if self.tagger is not None:
             self.tagger.prepare()
 
@@ -263,14 +262,14 @@ class Scene:
         return self.ambiguous >= under
 
     @cached_property
-    def tagged(self) -> list[Span]:
-        """What the tagger marks in the best passages of a small corpus; nothing elsewhere."""
+    def tagged(self) -> list[TaggedSpan]:
+        """What the tagger marks in the best passages."""
         tagger = self.compact.tagger
-        if tagger is None or not self.is_small:
+        if tagger is None:
             return []
-        passages = self.evidence.passages[:_TAGGED]
-        found = tagger.find(self.evidence.question, passages)
-        return [span for spans in found for span in spans]
+        count = _TAGGED_IN_SMALL if self.is_small else _TAGGED_IN_LARGE
+        passages = self.evidence.passages[:count]
+        return tagger.find(self.evidence.question, passages)
 
     def likely(self, threshold: float | None = None, least: int = 1) -> list[int]:
         """Places of the candidates that together have the highest expected F1, or of all that reach a threshold; the

@@ -332,6 +332,11 @@ def chosen(
 
 _TRUST_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 # Of a model whose trust was never learnt: the reader's own probability, and what asking again gave.
+_OF_ANSWERS = frozenset(
+    "inside holds mark mark_beside_best best_mark marked_passages probability probability_beside_best"
+    " answerable".split()
+)
+"""What `people.answer_features` says of an answer."""
 _ANSWER = linear(probability=1.0)
 _ANSWERABLE = linear(answerable=1.0)
 _TRUE = linear(own=0.6, margin=0.3)
@@ -366,7 +371,7 @@ class Standard:
 
 IN_SMALL = Standard(answerable_over=0.4)
 # A large corpus has all that could be meant, and much else beside it: less is certain there.
-IN_LARGE = Standard(answerable_over=0.0, only_over=0.16)
+IN_LARGE = Standard(answerable_over=0.0, only_over=0.1)
 
 
 @dataclass(frozen=True)
@@ -389,7 +394,11 @@ class Trust:
             return cls()
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            return cls.from_table(table)
+            trust = cls.from_table(table)
+            for net in (trust.in_large.answer, trust.in_small.answer, trust.answerable):
+                if unknown := set(net.names).difference(_OF_ANSWERS):
+                    raise ValueError(f"it was fitted by another version: {unknown}")
+            return trust
         except _TRUST_UNREADABLE as error:
             raise damaged(path, error) from None
 
@@ -402,6 +411,11 @@ class Trust:
             Net.from_table(table["true"]),
             Net.from_table(table["fluent"]),
         )
+
+    @property
+    def reads_marks(self) -> bool:
+        """Whether it was fitted on what a tagger marks."""
+        return "mark" in self.in_small.answer.names
 
     def to_table(self) -> dict[str, Any]:
         return {

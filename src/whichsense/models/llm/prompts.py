@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from whichsense.errors import BadConfig, BadInput, did_you_mean
+from whichsense.types import frozen
 
 # Prompts are files: a user may read each of them, and put another in its place.
 #
@@ -24,7 +25,7 @@ _FIELD = re.compile(r"\{([a-z_]+)\}")
 _HEADING = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """A prompt file: its two messages, with fields in braces."""
 
@@ -127,7 +128,7 @@ _NO_KEY = "none"  # local servers ask for none, and the client wants a string
 Support = Literal["auto", "on", "off"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LLMSettings:
     """A system's `[llm]`. A key is never a setting: it stays in the environment."""
 

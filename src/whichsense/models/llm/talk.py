@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from whichsense.errors import require
@@ -24,7 +24,7 @@ from whichsense.models.llm.endpoint import (
 )
 from whichsense.models.llm.prompts import load_prompt
 from whichsense.text.words import QUESTION_WORDS, sentence_at, sentence_spans, words
-from whichsense.types import Call, Candidate, Case, Passage, Span
+from whichsense.types import Call, Candidate, Case, Passage, Span, frozen
 
 # What a stage says to a language model about a case: calls in parallel, within its limits, each of
 # them recorded.
@@ -213,7 +213,7 @@ class Talk:
             self.calls.append(call)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reserved:
     """Holds the tokens of a call while it is under way."""
 

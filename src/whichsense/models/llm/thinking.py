@@ -7,13 +7,12 @@ import math
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from whichsense.models.compact import people
 from whichsense.models.compact.people import (
     Proposal,
-    include_currency,
     join_named_together,
     log_odds,
     split_probable,
@@ -35,7 +34,16 @@ from whichsense.models.llm.talk import (
 )
 from whichsense.text.answers import fullest_form, group_answers, same_answer
 from whichsense.text.words import SMALL_WORDS, normalize, porter_stem, spans_of, words
-from whichsense.types import FOR_PEOPLE, Candidate, Case, Hit, Policy, Reading, Span
+from whichsense.types import (
+    FOR_PEOPLE,
+    Candidate,
+    Case,
+    Hit,
+    Policy,
+    Reading,
+    Span,
+    frozen,
+)
 
 # Rewrites the question for each answer: samples of the language model compete with the answers'
 # labels, and the embedded encoder asks each of them again.
@@ -59,9 +67,9 @@ def rewrite_answers(talk: Talk, case: Case, compact: Compact) -> Case:
         readings = people.rewrite_answers(scene, answers)
         return replace(case, readings=tuple(readings), scratch=scene)
     drawn = _draw(talk, case)
-    proposals = []
-    for number, samples in enumerate(drawn):
-        proposals.append(_accept(scene, answers, number, samples))
+    proposals = [
+        _accept(scene, answers, number, samples) for number, samples in enumerate(drawn)
+    ]
     if case.policy.careful:
         readings = people.rewrite_answers(scene, answers, proposals)
     else:
@@ -75,28 +83,26 @@ def _draw(talk: Talk, case: Case) -> list[list[str]]:
     count = talk.endpoint.settings.samples
     # The answers stand before the one to rewrite for: a server that keeps prompts reads them once for all calls.
     listed = numbered_answers(answers)
-    requests: list[Request] = []
-    for number, answer in enumerate(answers, 1):
-        for seed in range(count):
-            requests.append(
-                talk.request(
-                    "rewrite",
-                    _MOST_TOKENS,
-                    schema=_SCHEMA,
-                    temperature=_WARM if seed else 0.0,
-                    seed=seed,
-                    question=clean(case.question),
-                    answers=listed,
-                    number=str(number),
-                    answer=clean(answer.answer),
-                )
-            )
+    requests: list[Request] = [
+        talk.request(
+            "rewrite",
+            _MOST_TOKENS,
+            schema=_SCHEMA,
+            temperature=_WARM if seed else 0.0,
+            seed=seed,
+            question=clean(case.question),
+            answers=listed,
+            number=str(number),
+            answer=clean(answer.answer),
+        )
+        for number, answer in enumerate(answers, 1)
+        for seed in range(count)
+    ]
     replies = talk.ask(requests, _understand_rewrite)
-    samples = []
-    for first in range(0, len(replies), count):
-        own = [one for one in replies[first : first + count] if one is not None]
-        samples.append(own)
-    return samples
+    return [
+        [one for one in replies[first : first + count] if one is not None]
+        for first in range(0, len(replies), count)
+    ]
 
 
 def _understand_rewrite(reply: Reply) -> str | None:
@@ -122,7 +128,7 @@ def _accept(
         if name == key(question) or not is_acceptable(question, rewrite, supported):
             continue
         share = counts[key(text)] / len(samples)
-        proposals.setdefault(name, Proposal((rewrite,), share))
+        proposals.setdefault(name, Proposal(rewrite, share))
     return list(proposals.values())
 
 
@@ -159,11 +165,11 @@ def inserted_texts(question: str, rewrite: str) -> list[str]:
     matcher = difflib.SequenceMatcher(
         None, [key(word) for word in before], [key(word) for word in after], False
     )
-    runs = []
-    for kind, _, _, start, end in matcher.get_opcodes():
-        if kind in ("insert", "replace"):
-            runs.append(" ".join(after[start:end]))
-    return runs
+    return [
+        " ".join(after[start:end])
+        for kind, _, _, start, end in matcher.get_opcodes()
+        if kind in ("insert", "replace")
+    ]
 
 
 def _as_question(text: str) -> str:
@@ -183,7 +189,7 @@ def _first_of_each(
     taken: set[str] = set()
     readings = []
     for answer, own in zip(case.answers, proposals, strict=True):
-        free = [text for one in own for text in one.spellings if key(text) not in taken]
+        free = [one.rewrite for one in own if key(one.rewrite) not in taken]
         rewrite = free[0] if free else case.question
         taken.add(key(rewrite))
         readings.append(Reading(rewrite, answer.answer, answer.spans, answer.score))
@@ -233,7 +239,7 @@ def check_answers(
     judged = []
     for candidate, own, chance in zip(candidates, said, chances, strict=True):
         score = weigh(chance, own, trust)
-        judged.append(replace(include_currency(candidate), score=score))
+        judged.append(replace(candidate, score=score))
     judged.sort(key=lambda candidate: -candidate.score)
     standard = scene.compact.trust.in_large
     if scene.is_small:
@@ -251,16 +257,10 @@ def _merge(
 ) -> tuple[list[Candidate], list[float]]:
     """The encoder's candidates and those that only the language model gives, with the latter's probabilities. Where
     both mean the same, the answer is written as the language model wrote it."""
-    asked = set(words(scene.evidence.question))
-    places = []
-    for place in scene.apart:
-        says_more = not asked.issuperset(words(scene.answers[place].text))
-        if says_more or "or" in asked:
-            places.append(place)
     candidates: list[Candidate] = []
     said: list[float] = []
     left = list(given)
-    for candidate in candidates_of(scene, places[:_JUDGED]):
+    for candidate in candidates_of(scene, _saying_more(scene)[:_JUDGED]):
         same = [one for one in left if same_answer(one.answer, candidate.answer)]
         if same:
             left = [one for one in left if one not in same]
@@ -270,13 +270,25 @@ def _merge(
             said.append(max(one.score for one in same))
         else:
             candidates.append(candidate)
-            passages = [span.passage.id for span in candidate.spans]
-            read = [unnamed[one] for one in passages if one in unnamed]
-            said.append(max(read, default=SAYS_NOTHING))
-    for one in left:
-        candidates.append(one)
-        said.append(one.score)
-    return candidates, said
+            said.append(_said_of(candidate, unnamed))
+    return [*candidates, *left], [*said, *(one.score for one in left)]
+
+
+def _said_of(candidate: Candidate, unnamed: Mapping[str, float]) -> float:
+    """What the language model says of an answer that it did not name."""
+    passages = [span.passage.id for span in candidate.spans]
+    read = [unnamed[one] for one in passages if one in unnamed]
+    return max(read, default=SAYS_NOTHING)
+
+
+def _saying_more(scene: Scene) -> list[int]:
+    """The places of the encoder's answers that say something which the question does not."""
+    asked = set(words(scene.evidence.question))
+    return [
+        place
+        for place in scene.apart
+        if "or" in asked or not asked.issuperset(words(scene.answers[place].text))
+    ]
 
 
 def _join_spans(encoded: Candidate, said: Candidate) -> tuple[Span, ...]:
@@ -323,7 +335,7 @@ _READING_SCHEMA = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Said:
     """What the model says of a passage."""
 
@@ -338,7 +350,7 @@ class _Said:
         return SAYS_NOTHING if self.answers else min(self.probability, SAYS_NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Mention:
     """An answer that stands in a passage."""
 
@@ -481,25 +493,24 @@ def _ask_again(talk: Talk, case: Case) -> list[Reading]:
     """
     letters = string.ascii_uppercase[: len(case.readings) + 1]
     # For people the question as it was asked tells nothing of a reading without a rewrite.
-    asked = []
-    for one in case.readings:
-        if one.question != case.question or not case.policy.careful:
-            asked.append(one)
+    asked = [
+        one
+        for one in case.readings
+        if one.question != case.question or not case.policy.careful
+    ]
     questions = [case.question, *(one.question for one in asked)]
     table = _answer_table(case.readings, letters)
-    requests = []
-    for question in questions:
-        requests.append(
-            talk.request(
-                "verify",
-                _VERIFYING_MOST_TOKENS,
-                top_logprobs=_TOP,
-                answers=table,
-                question=clean(question),
-            )
+    requests = [
+        talk.request(
+            "verify",
+            _VERIFYING_MOST_TOKENS,
+            top_logprobs=_TOP,
+            answers=table,
+            question=clean(question),
         )
-    choose = partial(_understand_verdict, letters=letters)
-    habit, *choices = talk.ask(requests, choose)
+        for question in questions
+    ]
+    habit, *choices = talk.ask(requests, partial(_understand_verdict, letters=letters))
     weighed = {}
     for reading, chosen in zip(asked, choices, strict=True):
         letter = letters[case.readings.index(reading)]
@@ -540,8 +551,7 @@ def _against_habit(
         weights[letter] = max(chosen[letter], _VERIFYING_LEAST) / usual
     others = [weights[letter] for letter in letters if letter != own]
     # Beside the mean of the others: with any number of answers, no difference is 0.5.
-    mean = sum(others) / len(others)
-    return weights[own] / (weights[own] + mean)
+    return weights[own] / (weights[own] + (sum(others) / len(others)))
 
 
 def _weigh_reading(case: Case, reading: Reading, own: float, trust: float) -> Reading:

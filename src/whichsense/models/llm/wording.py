@@ -232,9 +232,10 @@ def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
     for number, passage in enumerate(passages, 1):
         window = best_window(passage.text, case.question, _LONGEST_PASSAGE)
         texts.append(fence(f"{passage.title}. {window}", f"text {number}"))
-    lines = []
-    for reading in case.readings:
-        lines.append(f"- {clean(reading.question)} {clean(reading.answer)}")
+    lines = [
+        f"- {clean(reading.question)} {clean(reading.answer)}"
+        for reading in case.readings
+    ]
     least, most = words_wanted(case)
     request = talk.request(
         "explain",

@@ -7,7 +7,6 @@ not depend on the others in its batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,11 +14,12 @@ from torch import Tensor
 from whichsense.jobs.limits import check_limits
 from whichsense.models.seq2seq.network import Network
 from whichsense.models.seq2seq.ragged import EncodedInputs, LayerWeights, SpecialTokens
+from whichsense.types import frozen
 
 _FAR = -1e9  # below the score of any hypothesis
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """The settings of a search. One beam is greedy."""
 
@@ -32,7 +32,7 @@ class Search:
     """The fewest tokens of an output."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """The tokens of an output without its end, and the sum of their log probabilities."""
 
@@ -146,8 +146,7 @@ def _constrained(
     index = token.clamp(min=0)[:, None, None].expand(*scores.shape[:2], 1)
     # A forced token scores 0: an output's score is that of the tokens that the model chose.
     only = torch.full_like(scores, _FAR).scatter(-1, index, 0.0)
-    is_forced = (token >= 0)[:, None, None]
-    return torch.where(is_forced, only, scores)
+    return torch.where((token >= 0)[:, None, None], only, scores)
 
 
 def _greedy(
@@ -245,8 +244,7 @@ class _Beams:
         ends = tokens == self.end
         # An end finishes a hypothesis only if it is among the best `beams` candidates.
         is_best = (torch.arange(2 * beams, device=ends.device) < beams)[None, :]
-        is_live = ~self.over[:, None] & (sums > _FAR / 2)
-        finishes = ends & is_best & is_live
+        finishes = ends & is_best & (~self.over[:, None] & (sums > _FAR / 2))
         normalized = self._normalize(sums, place + 1).masked_fill(~finishes, _FAR)
         self._keep(history, sums, normalized)
         self.scores, order = sums.masked_fill(ends, _FAR).topk(beams, dim=-1)
@@ -276,8 +274,7 @@ class _Beams:
         """Keep the best of the finished hypotheses and these."""
         all_scores = torch.cat([self.finished_scores, scores], 1)
         self.finished_scores, best = all_scores.topk(self.settings.beams, dim=-1)
-        all_sums = torch.cat([self.finished_sums, sums], 1)
-        self.finished_sums = all_sums.gather(1, best)
+        self.finished_sums = torch.cat([self.finished_sums, sums], 1).gather(1, best)
         all_tokens = torch.cat([self.finished, tokens], 1)
         index = best[..., None].expand(-1, -1, self.length)
         self.finished = all_tokens.gather(1, index)

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from whichsense.errors import BadInput
 from whichsense.text.words import spans_of
-from whichsense.types import Hit, Passage
+from whichsense.types import Hit, Passage, frozen
 
 # ASQA's inputs for T5, as its figures 4 and 5 print them, and CAmbigNQ's clarified question.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceText:
     """A text and the title of its page."""
 
@@ -75,7 +75,7 @@ SEPARATOR = "<SEP>"
 _CACHE_SIZE = 50_000  # passages: about 30 MB
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputForm:
     """The form of inputs and outputs. The defaults are REFUEL's: 100 passages of 32 + 128 tokens."""
 
@@ -213,8 +213,7 @@ class Codec:
         if self.kind != "causal" or self.tokenizer.bos_token_id is None:
             return self.lead
         start = self.tokenizer.bos_token_id
-        first = self.tokenizer("a")["input_ids"][:1]
-        return [int(start)] if start in first else []
+        return [int(start)] if start in self.tokenizer("a")["input_ids"][:1] else []
 
     @property
     def end(self) -> int:
@@ -303,8 +302,7 @@ def read_by(
     if form.fusion:
         return given
     lead = len(joined(codec, parts))
-    passages = [hit.passage for hit in given]
-    count = len(list(_fitting(codec, form, lead, passages)))
+    count = len(list(_fitting(codec, form, lead, [hit.passage for hit in given])))
     return given[:count]
 
 

@@ -193,8 +193,7 @@ class Generator:
         default = "bfloat16" if torch.device(device).type == "cuda" else "float32"
         is_half = (self.dtype or default) == "bfloat16"
         dtype = torch.bfloat16 if is_half else torch.float32
-        network = network_of(model.to(device, dtype))
-        return network.eval(), codec
+        return network_of(model.to(device, dtype)).eval(), codec
 
     @property
     def network(self) -> Network:
@@ -225,10 +224,9 @@ class Generator:
             search = replace(search, shortest=search.shortest + len(lead))
         outputs: list[list[Output]] = [[] for _ in inputs]
         for places, memory in self._batches(inputs):
-            begins = []
-            for place in places:
-                prefix = prefixes[place] if prefixes else ()
-                begins.append([*lead, *prefix])
+            begins = [
+                [*lead, *(prefixes[place] if prefixes else ())] for place in places
+            ]
             batch = run_search(self.network, self._layers, memory, search, begins)
             for place, some in zip(places, batch, strict=True):
                 for output in some:
@@ -284,8 +282,7 @@ class Generator:
         for place in range(longest):
             is_padding = table[:, place] < 0
             following = table[:, place].clamp(min=0)
-            scores = stepper.step(tokens, place)
-            own = scores.gather(1, following[:, None])[:, 0]
+            own = stepper.step(tokens, place).gather(1, following[:, None])[:, 0]
             totals += own.masked_fill(is_padding, 0.0)
             tokens = following
         rows: list[list[float]] = totals.view(len(targets), most).tolist()
@@ -298,8 +295,7 @@ class Generator:
         sizes = [sum(map(len, sequences)) for sequences in inputs]
         for places in plan_batches(sizes, self.tokens or self._room()):
             check_limits()
-            batch = [inputs[place] for place in places]
-            yield places, self._encode(batch)
+            yield places, self._encode([inputs[place] for place in places])
 
     def _encode(self, inputs: Sequence[TokenSequences]) -> EncodedInputs:
         torch = require("torch", "train")
@@ -338,8 +334,7 @@ def _to_device(sequences: TokenSequences, device: Any) -> Any:
     """Token ids end to end, on the device; to a GPU without waiting for it."""
     torch = require("torch", "train")
     count = sum(map(len, sequences))
-    flat = np.fromiter(chain.from_iterable(sequences), np.int64, count)
-    ids = torch.from_numpy(flat)
+    ids = torch.from_numpy(np.fromiter(chain.from_iterable(sequences), np.int64, count))
     if device.type == "cuda":
         return ids.pin_memory().to(device, non_blocking=True)
     return ids.to(device)

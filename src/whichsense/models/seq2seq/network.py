@@ -14,6 +14,7 @@ from whichsense.models.seq2seq.ragged import (
     Batch,
     DecoderWeights,
     EncodedInputs,
+    EncoderWeights,
     LayerWeights,
     RaggedRows,
     SpecialTokens,
@@ -27,7 +28,6 @@ from whichsense.models.seq2seq.transformer import (
     decoder_layer,
     decoder_step,
     encoder_layer,
-    encoder_noise,
     family_of,
     memory_of,
 )
@@ -104,18 +104,29 @@ class Network(nn.Module):
         dtype = self.dtype
         with torch.autocast(ids.device.type, enabled=False):
             family = self.family
-            style = family.encoder_style
             x = family.embedded(self.model, "encoder", ids, passages.position, dtype)
             stack = layers.encoder if layers else family.encoder_layers(self.model)
-            bias = family.encoder_bias(self.model, passages.longest, dtype)
-            for weights in stack:
-                noise = encoder_noise(x, weights, style) if self.training else None
-                inputs = (x, weights, passages, bias, noise, style, self.training)
-                if self._saves_memory and self.training:
-                    x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
-                else:
-                    x = self._encoder_layer(*inputs)
-            return family.encoded(self.model, x)
+            return family.encoded(self.model, self._run_layers(x, stack, passages))
+
+    def _run_layers(
+        self, x: Tensor, stack: Sequence[EncoderWeights], passages: RaggedRows
+    ) -> Tensor:
+        """The encoder's layers over embedded tokens."""
+        bias = self.family.encoder_bias(self.model, passages.longest, x.dtype)
+        for weights in stack:
+            inputs = (
+                x,
+                weights,
+                passages,
+                bias,
+                self.family.encoder_style,
+                self.training,
+            )
+            if self._saves_memory and self.training:
+                x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
+            else:
+                x = self._encoder_layer(*inputs)
+        return x
 
     def logits(
         self,
@@ -406,9 +417,7 @@ class _SharedCache(DynamicCache):
         values.index_copy_(2, self._position, value_states.to(values.dtype))
         input_keys = self._memory.keys[layer_idx].repeat_interleave(self._beams, 0)
         input_values = self._memory.values[layer_idx].repeat_interleave(self._beams, 0)
-        all_keys = torch.cat([input_keys, keys], 2)
-        all_values = torch.cat([input_values, values], 2)
-        return all_keys, all_values
+        return torch.cat([input_keys, keys], 2), torch.cat([input_values, values], 2)
 
 
 def _is_causal(model: Any) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from whichsense.errors import BadInput
+from whichsense.types import frozen
 
 # Sequences of different lengths laid end to end: no computation is spent on padding.
 #
@@ -67,8 +67,7 @@ class RaggedRows(NamedTuple):
         [0, 1, 4]
         """
         longest = -(-self.longest // to) * to
-        row = self.place // self.longest
-        place = self.place + row * (longest - self.longest)
+        place = self.place + (self.place // self.longest) * (longest - self.longest)
         return self._replace(longest=longest, place=place)
 
     def padded(self, flat: Tensor) -> Tensor:
@@ -229,7 +228,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Style:
     """The sizes, and what the families do differently."""
 
@@ -256,20 +255,6 @@ class Linear(NamedTuple):
 class Norm(NamedTuple):
     weight: Tensor
     bias: Tensor | None = None
-
-
-class Embedding(NamedTuple):
-    """Tables of words and positions, and the norm of their sum."""
-
-    words: Tensor
-    scale: float
-    """The factor of word vectors."""
-    unlearned: int
-    """The word without a gradient; -1 if all have one."""
-    places: Tensor
-    offset: int
-    """The row of the first position."""
-    norm: Norm
 
 
 class FeedForward(NamedTuple):
@@ -303,39 +288,6 @@ class DecoderWeights(NamedTuple):
     attention: SelfAttention
     cross: CrossAttention
     feed: FeedForward
-
-
-class ModelFamily(Protocol):
-    """What a network needs from a family. `model` is the transformers model whose parameters are read."""
-
-    encoder_style: Style
-    decoder_style: Style
-
-    def encoder_layers(self, model: Any) -> list[EncoderWeights]: ...
-
-    def decoder_layers(self, model: Any) -> list[DecoderWeights]: ...
-
-    def embedded(
-        self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
-    ) -> Tensor: ...
-
-    def encoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None: ...
-
-    def decoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None:
-        """For all positions at once. None: causal and nothing else."""
-
-    def step_bias(
-        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
-    ) -> Tensor:
-        """For one position over a cache of `length` positions."""
-
-    def encoded(self, model: Any, x: Tensor) -> Tensor: ...
-
-    def logits(self, model: Any, x: Tensor) -> Tensor: ...
 
 
 def linear_of(*modules: nn.Linear) -> Linear:
@@ -395,7 +347,7 @@ class Batch(NamedTuple):
     """The weight of each label in the loss. None: 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerWeights:
     """The weights of all layers: parameters in training, a copy in the working precision otherwise."""
 
@@ -403,7 +355,7 @@ class LayerWeights:
     decoder: list[DecoderWeights]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncodedInputs:
     """The decoder's view of the inputs, computed once for each question and shared by all steps and beams.
 

@@ -15,11 +15,9 @@ from whichsense.models.seq2seq.ragged import (
     ACTIVATIONS,
     CrossAttention,
     DecoderWeights,
-    Embedding,
     EncoderWeights,
     FeedForward,
     Linear,
-    ModelFamily,
     Norm,
     RaggedRows,
     SelfAttention,
@@ -50,33 +48,10 @@ def apply(linear: Linear, x: Tensor) -> Tensor:
 def normalised(x: Tensor, norm: Norm, style: Style) -> Tensor:
     if style.root_mean_square:
         wide = x.float()
-        variance = wide.pow(2).mean(-1, keepdim=True)
-        wide = wide * torch.rsqrt(variance + style.epsilon)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + style.epsilon)
         return norm.weight.to(x.dtype) * wide.to(x.dtype)
     bias = None if norm.bias is None else norm.bias.to(x.dtype)
     return F.layer_norm(x, x.shape[-1:], norm.weight.to(x.dtype), bias, style.epsilon)
-
-
-def dropped(
-    x: Tensor, rate: float, training: bool, noise: Tensor | None = None
-) -> Tensor:
-    """Dropout. With `noise`, a random byte decides on each number, which is cheaper than a random float.
-
-    The rate becomes a multiple of 1/256, as in flash attention: 0.1 is 26/256.
-    """
-    if noise is None or not training or not rate:
-        return F.dropout(x, rate, training)
-    threshold = round(rate * 256)
-    keep = noise.view(x.shape) >= threshold
-    scaled = x * (256 / (256 - threshold))
-    return torch.where(keep, scaled, 0.0)
-
-
-def noise_bytes(count: int, device: torch.device) -> Tensor:
-    """Random bytes, drawn eight at a time."""
-    words = torch.empty(-(-count // 8), dtype=torch.int64, device=device)
-    words.random_(torch.iinfo(torch.int64).min, None)
-    return words.view(torch.uint8)[:count]
 
 
 def added(
@@ -92,14 +67,12 @@ def _entry(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return normalised(x, norm, style) if style.norm_first else x
 
 
-def _feed_forward(
-    x: Tensor, w: FeedForward, style: Style, training: bool, noise: Tensor | None = None
-) -> Tensor:
+def _feed_forward(x: Tensor, w: FeedForward, style: Style, training: bool) -> Tensor:
     h = _entry(x, w.norm, style)
     up = ACTIVATIONS[style.activation](apply(w.up, h))
     if w.gate is not None:
         up = up * apply(w.gate, h)
-    up = dropped(up, style.activation_dropout, training, noise)
+    up = F.dropout(up, style.activation_dropout, training)
     return added(x, apply(w.down, up), w.norm, style, training)
 
 
@@ -108,11 +81,10 @@ def encoder_layer(
     w: EncoderWeights,
     rows: RaggedRows,
     bias: Tensor | None,
-    noise: Tensor | None,
     style: Style,
     training: bool,
 ) -> Tensor:
-    """(tokens, size) → (tokens, size). `noise` comes from `encoder_noise`."""
+    """(tokens, size) → (tokens, size)."""
     h = _entry(x, w.attention.norm, style)
     joined = apply(w.attention.joined, h).view(-1, 3, style.heads, style.width)
     query, key, value = joined.unbind(1)
@@ -122,27 +94,13 @@ def encoder_layer(
     )
     change = apply(w.attention.out, context.reshape(x.shape[0], -1))
     x = added(x, change, w.attention.norm, style, training)
-    return _feed_forward(x, w.feed, style, training, noise)
-
-
-def encoder_noise(x: Tensor, w: EncoderWeights, style: Style) -> Tensor | None:
-    """Random bytes for the dropout of a layer's widest part, on a GPU; None elsewhere.
-
-    Drawing a random float for each of those values took as long as their matrix product. For the narrow dropouts beside
-    the norms bytes do not pay: their backward kernels lost more time than that saved (docs/log.md).
-    """
-    if not x.is_cuda or not style.activation_dropout:
-        return None
-    inner = w.feed.up.weight.shape[0]
-    return noise_bytes(x.shape[0] * inner, x.device)
+    return _feed_forward(x, w.feed, style, training)
 
 
 def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, Tensor]:
     """Keys and values of the encoded tokens for one decoder layer: (tokens, heads, width) each."""
     shape = (-1, style.heads, style.width)
-    keys = apply(w.key, memory).view(shape)
-    values = apply(w.value, memory).view(shape)
-    return keys, values
+    return apply(w.key, memory).view(shape), apply(w.value, memory).view(shape)
 
 
 def decoder_layer(
@@ -249,8 +207,8 @@ def decoder_step(
 # Weights keep the names and shapes of the published checkpoints.
 
 
-def family_of(model: Any) -> ModelFamily:
-    """The family of a checkpoint, by its config."""
+def family_of(model: Any) -> Bart | T5:
+    """The family of a checkpoint, by its config. `model` is the transformers model whose parameters are read."""
     kind = model.config.model_type
     if kind == "bart":
         return Bart(model.config)
@@ -261,7 +219,40 @@ def family_of(model: Any) -> ModelFamily:
     )
 
 
-class Bart:
+class _Family:
+    """What both families do alike."""
+
+    def encoder_layers(self, model: Any) -> list[EncoderWeights]:
+        return [
+            EncoderWeights(self._attention(layer), self._feed(layer))
+            for layer in self._layers(model, "encoder")
+        ]
+
+    def decoder_layers(self, model: Any) -> list[DecoderWeights]:
+        return [
+            DecoderWeights(
+                self._attention(layer), self._cross(layer), self._feed(layer)
+            )
+            for layer in self._layers(model, "decoder")
+        ]
+
+    def _layers(self, model: Any, side: str) -> Any:
+        raise NotImplementedError
+
+    @staticmethod
+    def _attention(layer: Any) -> SelfAttention:
+        raise NotImplementedError
+
+    @staticmethod
+    def _cross(layer: Any) -> CrossAttention:
+        raise NotImplementedError
+
+    @staticmethod
+    def _feed(layer: Any) -> FeedForward:
+        raise NotImplementedError
+
+
+class Bart(_Family):
     """Learned positions (offset by two rows, as in fairseq), norms behind the blocks."""
 
     def __init__(self, config: Any) -> None:
@@ -277,20 +268,8 @@ class Bart:
             config.dropout, config.attention_dropout, config.activation_dropout,
         )  # fmt: skip
 
-    def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        return [
-            EncoderWeights(self._attention(layer), self._feed(layer))
-            for layer in model.model.encoder.layers
-        ]
-
-    def decoder_layers(self, model: Any) -> list[DecoderWeights]:
-        stack = []
-        for layer in model.model.decoder.layers:
-            attention = self._attention(layer)
-            stack.append(
-                DecoderWeights(attention, self._cross(layer), self._feed(layer))
-            )
-        return stack
+    def _layers(self, model: Any, side: str) -> Any:
+        return getattr(model.model, side).layers
 
     @staticmethod
     def _attention(layer: Any) -> SelfAttention:
@@ -327,23 +306,6 @@ class Bart:
         x = normalised(x.to(dtype), norm_of(part.layernorm_embedding), style)
         return F.dropout(x, style.dropout, model.training)
 
-    @staticmethod
-    def encoder_embedding(model: Any) -> Embedding:
-        """The tables of `embedded` for the encoder."""
-        part = model.model.encoder
-        words = part.embed_tokens
-        places = part.embed_positions
-        unlearned = -1 if words.padding_idx is None else words.padding_idx
-        scale = float(getattr(words, "embed_scale", 1.0))
-        return Embedding(
-            words.weight,
-            scale,
-            unlearned,
-            places.weight,
-            places.offset,
-            norm_of(part.layernorm_embedding),
-        )
-
     def encoder_bias(
         self, model: Any, length: int, dtype: torch.dtype
     ) -> Tensor | None:
@@ -373,7 +335,7 @@ class Bart:
         return F.linear(x, weight)[..., : len(words)] + bias.to(x.dtype)
 
 
-class T5:
+class T5(_Family):
     """Relative positions as a bias of the attention, norms before the blocks, no scaling."""
 
     def __init__(self, config: Any) -> None:
@@ -391,20 +353,8 @@ class T5:
         scaled = getattr(config, "scale_decoder_outputs", config.tie_word_embeddings)
         self.output_scale = config.d_model**-0.5 if scaled else 1.0
 
-    def encoder_layers(self, model: Any) -> list[EncoderWeights]:
-        return [
-            EncoderWeights(self._attention(block), self._feed(block))
-            for block in model.encoder.block
-        ]
-
-    def decoder_layers(self, model: Any) -> list[DecoderWeights]:
-        stack = []
-        for block in model.decoder.block:
-            attention = self._attention(block)
-            stack.append(
-                DecoderWeights(attention, self._cross(block), self._feed(block))
-            )
-        return stack
+    def _layers(self, model: Any, side: str) -> Any:
+        return getattr(model, side).block
 
     @staticmethod
     def _attention(block: Any) -> SelfAttention:
@@ -432,9 +382,7 @@ class T5:
         down = linear_of(dense.wo)
         norm = norm_of(part.layer_norm)
         if hasattr(dense, "wi_0"):  # gated, as in T5 1.1
-            up = linear_of(dense.wi_0)
-            gate = linear_of(dense.wi_1)
-            return FeedForward(up, gate, down, norm)
+            return FeedForward(linear_of(dense.wi_0), linear_of(dense.wi_1), down, norm)
         return FeedForward(linear_of(dense.wi), None, down, norm)
 
     def embedded(

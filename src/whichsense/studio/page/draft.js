@@ -8,7 +8,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /**
  * The draft of an item. `told` hears: `onAnswer(answer)` with findings and edits, `onState(state)` (one of saved, saving,
- * offline), `onReplace(value)` where another text takes the form's place, `onStale(yours, theirs)`, which gives a promise
+ * offline, with its problem), `onReplace(value)` where another text takes the form's place, `onStale(yours, theirs)`, which gives a promise
  * of "yours" or "theirs", and `onTrouble(problem)`.
  */
 export function keepDraft(number, key, draft, told) {
@@ -81,8 +81,8 @@ export function keepDraft(number, key, draft, told) {
       wait(0);
       return false;
     }
-    if (problem.kind === 'offline') {
-      told.onState('offline');
+    if (problem.isPassing) {
+      told.onState('offline', problem);
       wait(RETRY);
     } else {
       told.onTrouble(problem);

@@ -45,7 +45,7 @@ function draw({project, member, go}, view) {
   const redo = button('Redo', () => draft.redo(), {class: 'link'});
   const draft = keepDraft(number, `studio.${project.name}.${member.id}.${number}`, begun, {
     onAnswer: ({findings, edits}) => { form.show(findings, edits); showSteps(); },
-    onState: (name) => { state.textContent = STATES[name]; document.getElementById('offline').hidden = name !== 'offline'; },
+    onState: showState,
     onReplace: (value) => { form.replace(value); showPreview(); showSteps(); },
     onStale: askWhich,
     onTrouble: say,
@@ -53,6 +53,13 @@ function draw({project, member, go}, view) {
   if (draft.value !== begun.value) form.replace(draft.value);
   const letGo = isSubmitted ? () => {} : hold(number, project.lease, {onLost: say, isSaved: draft.isSaved});
   let hasLeft = false;
+
+  function showState(name, problem) {
+    state.textContent = STATES[name];
+    const banner = document.getElementById('offline');
+    banner.hidden = !problem;
+    if (problem) banner.textContent = `${problem.title} What you write is kept in this browser and sent by itself later.`;
+  }
 
   function showSteps() {
     undo.disabled = !draft.canUndo();

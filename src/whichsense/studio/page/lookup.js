@@ -4,6 +4,9 @@ import {post} from './requests.js';
 
 const SNIPPET = 220; // characters of a hit that are shown
 
+/** The beginning of a text, whole words of it. */
+const snippet = (text) => (text.length > SNIPPET ? `${text.slice(0, SNIPPET).replace(/\s+\S*$/, '')} …` : text);
+
 /** The search of an item; `titles` are pages that others read. */
 export function makeLookup(number, {searches, viewed, body}) {
   const field = make('input', {type: 'search', id: 'lookup-query', maxlength: 1000, autocomplete: 'off', placeholder: 'Search the pages'});
@@ -27,7 +30,7 @@ export function makeLookup(number, {searches, viewed, body}) {
     if (!hits.length) return fill(place, make('p', {class: 'quiet'}, 'No passage has these words. Use fewer, or others.'));
     return fill(place, make('ol', {class: 'hits'}, hits.map(({id, title, text}) => make('li', {},
       button(title, () => open(id), {class: 'link hit'}),
-      make('p', {class: 'evidence'}, text.length > SNIPPET ? `${text.slice(0, SNIPPET)} …` : text)))));
+      make('p', {class: 'evidence'}, snippet(text))))));
   }
 
   async function open(id) {

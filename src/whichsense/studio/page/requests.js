@@ -7,12 +7,15 @@ export class Problem extends Error {
     super(told.title);
     Object.assign(this, {fix: '', status: 0, ...told, kind: (told.type ?? '').split(':').pop()});
   }
+
+  /** Whether the same request may be answered a little later: there is no connection, or no database. */
+  get isPassing() { return this.kind === 'offline' || this.status === 503; }
 }
 
 const OFFLINE = {
   type: 'urn:whichsense:problem:offline',
   title: 'The studio cannot be reached.',
-  fix: 'Check the connection, then load the page again.',
+  fix: 'Check the connection.',
 };
 let token = '';
 

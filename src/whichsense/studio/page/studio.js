@@ -1,11 +1,12 @@
 // The studio's pages: who asks, which page the address names, what keys do.
-import {BASE, fill, main, make, routeLink, store} from './dom.js';
+import {BASE, button, fill, listenToHeader, main, make, routeLink} from './dom.js';
 import {showGuidelines} from './guidelines.js';
 import {showItem} from './item.js';
 import {Problem, enter, get} from './requests.js';
 import {listen, showKeys} from './shortcuts.js';
 import {showEntry, showWork} from './work.js';
 
+const RETRY = 5000; // ms until a page that could not be shown is asked for again
 const context = {member: null, project: null, go};
 let view = null;
 
@@ -48,16 +49,20 @@ async function route() {
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
     if (problem.status === 401) view = showEntry(problem, begin);
-    else showTrouble(problem);
+    else showTrouble(problem, route);
   }
 }
 
 const address = (pattern, path) => pattern.exec(path).slice(1);
 
-function showTrouble(problem) {
+/** Say what went wrong; what may pass is tried again by itself, until another page is opened. */
+function showTrouble(problem, again) {
   const heading = make('h1', {tabindex: '-1'}, problem.title);
-  fill(main(), make('section', {class: 'trouble'}, heading, make('p', {}, problem.fix), routeLink('/', 'Your work')));
+  fill(main(), make('section', {class: 'trouble'}, heading, make('p', {}, problem.fix), problem.isPassing ? button('Try again', again) : routeLink('/', 'Your work')));
   heading.focus();
+  if (!problem.isPassing) return;
+  const retry = setTimeout(again, RETRY);
+  view = {title: problem.title, leave: () => clearTimeout(retry)};
 }
 
 function drawLinks(path) {
@@ -80,7 +85,8 @@ async function begin(invitation) {
     await route();
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
-    view = showEntry(problem, begin);
+    if (problem.isPassing) showTrouble(problem, () => begin(invitation));
+    else view = showEntry(problem, begin);
   }
 }
 
@@ -91,19 +97,10 @@ function invited() {
   return invitation;
 }
 
-document.addEventListener('click', (event) => {
-  const link = event.target.closest('a[data-route]');
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  go(link.pathname.slice(BASE.length));
-});
+listenToHeader(go);
 window.addEventListener('popstate', route);
 window.addEventListener('hashchange', () => { const invitation = invited(); if (invitation) begin(invitation); });
 
-const menu = document.getElementById('open-menu');
-menu.addEventListener('click', () => {
-  menu.setAttribute('aria-expanded', String(document.body.classList.toggle('menu-open')));
-});
 const guidelines = document.getElementById('open-guidelines');
 guidelines.hidden = true;
 guidelines.addEventListener('click', () => showGuidelines(context.project));
@@ -113,14 +110,4 @@ listen((key) => {
   return view?.pressed?.(key) ?? false;
 });
 
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const themeSwitch = document.getElementById('switch-theme');
-const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? 'dark' : 'light')) === 'dark';
-const label = () => { themeSwitch.textContent = isDark() ? 'Light' : 'Dark'; };
-themeSwitch.addEventListener('click', () => {
-  store.set('theme', document.documentElement.dataset.theme = isDark() ? 'light' : 'dark');
-  label();
-});
-dark.addEventListener('change', label);
-label();
 begin(invited());

@@ -5,7 +5,7 @@ import {make} from './dom.js';
 export function table(caption, columns, rows, foot = null) {
   const cells = (row, tag) => columns.map(([, cell, isFigure], at) => make(at ? tag : 'th',
     {class: isFigure ? 'figure' : null, scope: at ? null : 'row'}, cell(row)));
-  return make('div', {class: 'scrolled', tabindex: '0', role: 'group', 'aria-label': caption}, make('table', {},
+  return make('div', {class: columns.some(([heading]) => !heading) ? 'scrolled worded' : 'scrolled', tabindex: '0', role: 'group', 'aria-label': caption}, make('table', {},
     make('caption', {class: 'voice'}, caption),
     make('thead', {}, make('tr', {}, columns.map(([heading, , isFigure]) => make('th', {scope: 'col', class: isFigure ? 'figure' : null}, heading)))),
     make('tbody', {}, rows.map((row) => make('tr', {}, cells(row, 'td')))),

@@ -1,6 +1,6 @@
 // The beginning: which view an address names, the header, the threads beside it, the keys.
 import {learnInfo} from './api.js';
-import {BASE, button, fill, make, present, store} from './dom.js';
+import {BASE, button, fill, listenToHeader, make, present} from './dom.js';
 import {ThreadView} from './thread.js';
 import {ThreadList} from './threads.js';
 
@@ -51,17 +51,8 @@ function showThreads(current, isBegun) {
   document.body.classList.toggle('has-threads', isAny || isBegun);
 }
 
-document.addEventListener('click', (event) => {
-  const link = event.target.closest('a[data-route]');
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  open(link.pathname.slice(BASE.length) + link.search);
-});
+listenToHeader(open);
 window.addEventListener('popstate', route);
-const menu = document.getElementById('open-menu');
-menu.addEventListener('click', () => {
-  menu.setAttribute('aria-expanded', String(document.body.classList.toggle('menu-open')));
-});
 document.getElementById('open-threads').addEventListener('click', () => threads.present());
 document.getElementById('open-keys').addEventListener('click', showKeys);
 
@@ -69,6 +60,7 @@ document.getElementById('open-keys').addEventListener('click', showKeys);
 const KEYS = [
   ['/', 'go to the field'],
   ['1 – 9', 'open a reading: that was meant'],
+  ['Shift 1 – 9', 'open one more beside it'],
   ['a', 'all of them'],
   ['e', 'tell the whole story'],
   ['s', 'open the sources, close them'],
@@ -96,22 +88,11 @@ document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (document.querySelector('dialog[open]')) return;
   if (event.target.closest('input, textarea, select')) return;
-  if (pressed(event.key)) event.preventDefault();
+  // A figure with Shift, on keyboards on which it is another character then.
+  const isAdding = event.shiftKey && /^Digit[1-9]$/.test(event.code) && !/\d/.test(event.key);
+  if (pressed(isAdding ? `+${event.code.at(-1)}` : event.key)) event.preventDefault();
 });
 
-// Light and dark: the system's, until the switch is used.
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const themeSwitch = document.getElementById('switch-theme');
-const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? 'dark' : 'light')) === 'dark';
-const label = () => { themeSwitch.textContent = isDark() ? 'Light' : 'Dark'; };
-themeSwitch.addEventListener('click', () => {
-  const chosen = isDark() ? 'light' : 'dark';
-  document.documentElement.dataset.theme = chosen;
-  store.set('theme', chosen);
-  label();
-});
-dark.addEventListener('change', label);
-label();
 window.addEventListener('offline', () => document.body.prepend(offlineLine()));
 window.addEventListener('online', () => document.querySelector('.offline')?.remove());
 const offlineLine = () => make('p', {class: 'offline', role: 'alert'},

@@ -67,7 +67,7 @@ export class Chapter {
     if (!readings.length && !clarification) return [this.nothing(), possible];
     if (readings.length === 1 && !clarification) return [readingEntry(question, readings[0], {large: true}), possible];
     this.list = new ReadingList(question, {
-      options: clarification?.options, readings, chosen: (row) => !this.isClosed && this.thread.choose(row),
+      options: clarification?.options, readings, chosen: (rows) => this.thread.choose(rows),
     });
     const isAsking = turn.shown === 'clarification';
     this.lead = make('h2', {class: 'lead'}, isAsking ? leadOf(clarification) : dependence(clarification));
@@ -110,7 +110,6 @@ export class Chapter {
     else if (isChoice) {
       if (kind === 'all') this.list.openAll();
       else this.list.open(options);
-      this.list.renew(reply.readings);
     } else if (this.list && reply.shown === 'readings') append(this.after, [this.replied({...reply, readings: []})]);
     else append(this.after, [this.replied(reply)]);
   }
@@ -150,13 +149,17 @@ export class Chapter {
 
   /** A question after it is asked: what can be done is done there. */
   close() {
-    this.isClosed = true;
+    this.list?.close();
     fill(this.actions);
     this.choices?.remove();
   }
 
   press(number) {
     this.list?.rows[number - 1]?.button.click();
+  }
+
+  add(number) {
+    this.list?.rows[number - 1]?.add();
   }
 
   /** Open the first source of everything that is shown; close all where all are open. */

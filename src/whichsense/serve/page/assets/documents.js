@@ -3,7 +3,7 @@ import {get, inIndex, patch, Problem, remove, shown, stream} from './api.js';
 import {announce, button, carefulButton, count, fill, make, routeLink} from './dom.js';
 import {trouble, troubleLine} from './trouble.js';
 
-const KINDS = '.txt,.text,.md,.markdown,.html,.htm,.pdf,.docx,.jsonl,.ndjson,.csv,.tsv,.parquet';
+const KINDS = document.querySelector('meta[name=formats]').content;
 
 export class Documents {
   /** `changed()` is called when the corpus has changed. */

@@ -46,6 +46,20 @@ export function routeLink(path, label, properties = {}) {
   return make('a', {href: BASE + path, 'data-route': true, ...properties}, label);
 }
 
+/** Open links of the page without loading it anew; show the header's menu and hide it. */
+export function listenToHeader(open) {
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('a[data-route]');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    open(link.pathname.slice(BASE.length) + link.search);
+  });
+  const menu = document.getElementById('open-menu');
+  menu.addEventListener('click', () => {
+    menu.setAttribute('aria-expanded', String(document.body.classList.toggle('menu-open')));
+  });
+}
+
 /** Make a button that asks before it acts: `name`, then `question` with the button once more and one that keeps. */
 export function carefulButton(name, thing, question, act) {
   const place = make('span', {class: 'act'});

@@ -1,5 +1,5 @@
 // Readings: what each is about, its answer, how sure it is, its sources. Options and readings are one list.
-import {announce, append, count, fill, freshId, make} from './dom.js';
+import {announce, append, button, count, fill, freshId, make} from './dom.js';
 import {cards} from './sources.js';
 import {markedRewrite, tellingKeys} from './text.js';
 
@@ -66,36 +66,57 @@ export function readingEntry(question, reading, {large = false, isPossible = fal
 
 /**
  * Readings as a list: each row has what it is about and its answer, and opens the rest of its reading. Rows are the
- * options of a question back, and after them what no option has. `chosen(row)` is called where a person opens an option.
+ * options of a question back, and after them what no option has. `chosen(rows)` is called where a person opens an option,
+ * or adds one to those that are open.
  */
 export class ReadingList {
   constructor(question, {options = [], readings = [], isPossible = false, chosen = null, hasNumbers = true}) {
     const offered = options.flatMap((option) => option.readings);
     const others = readings.filter((one) => !offered.some((other) => same(one, other)));
     const bare = others.map((reading) => ({id: '', label: '', readings: [reading], options: []}));
-    this.question = question;
+    Object.assign(this, {question, chosen});
     this.rows = [...options, ...bare].map((option, i) =>
-      new Row(this, option, {number: hasNumbers ? i + 1 : 0, isPossible, chosen}));
+      new Row(this, option, {number: hasNumbers ? i + 1 : 0, isPossible}));
     this.element = make('ol', {class: 'senses'}, this.rows.map((row) => row.element));
   }
 
   /** Show these options open, and no others. */
   open(ids) {
     for (const row of this.rows) row.open(ids.includes(row.option.id) || row.hasInner(ids), ids);
+    this.offerMore();
   }
 
   openAll() {
     for (const row of this.rows) row.open(true);
+    this.offerMore();
   }
 
-  /** Take over what was read again: a reading keeps its place, and gets its new evidence. */
-  renew(readings) {
-    for (const row of this.rows) row.renew(readings);
+  /** A person chooses these. */
+  choose(rows) {
+    this.open(rows.map((row) => row.option.id));
+    this.chosen(rows);
+    announce(rows.flatMap((row) => row.readings).map((one) => one.answer).join(', '));
+  }
+
+  get openRows() {
+    return this.rows.filter((row) => row.isOption && !row.body.hidden);
+  }
+
+  /** What was chosen is chosen: from now on rows are opened to look at them. */
+  close() {
+    this.chosen = null;
+    this.offerMore();
+    for (const row of this.rows) row.inner?.close();
+  }
+
+  /** Beside an open option, each of the others can be added to it. */
+  offerMore() {
+    for (const row of this.rows) row.adder.hidden = !row.isOption || !row.body.hidden || !this.openRows.length;
   }
 }
 
 class Row {
-  constructor(list, option, {number, isPossible, chosen}) {
+  constructor(list, option, {number, isPossible}) {
     Object.assign(this, {list, option, isPossible});
     this.readings = option.readings;
     const id = freshId('reading');
@@ -103,12 +124,18 @@ class Row {
     this.button = make('button', {
       type: 'button', class: 'option', 'aria-expanded': 'false', 'aria-controls': id,
       'aria-keyshortcuts': number > 0 && number < 10 ? String(number) : null,
-      onclick: () => this.press(chosen),
+      onclick: () => this.press(),
     }, number > 0 && make('kbd', {'aria-hidden': 'true'}, String(number)), this.head());
-    this.element = make('li', {class: 'sense'}, make('h3', {}, this.button), this.body);
+    this.adder = button('and this', () => this.add(), {class: 'link add', hidden: true, 'aria-label': `and this: ${option.label}`});
+    this.element = make('li', {class: 'sense'}, make('h3', {}, this.button), this.adder, this.body);
     if (option.options.length > 1) {
-      this.inner = new ReadingList(list.question, {options: option.options, chosen, hasNumbers: false});
+      this.inner = new ReadingList(list.question, {options: option.options, chosen: list.chosen, hasNumbers: false});
     }
+  }
+
+  /** Whether a person can choose it. */
+  get isOption() {
+    return Boolean(this.list.chosen && this.option.id);
   }
 
   /** What it is about, its answer, how sure. */
@@ -125,13 +152,23 @@ class Row {
   }
 
   /** A person opens it, or closes it. */
-  press(chosen) {
+  press() {
     const isOpening = this.body.hidden;
-    if (isOpening && chosen && this.option.id) {
-      this.list.open([this.option.id]);
-      chosen(this);
-    } else this.open(isOpening);
+    if (isOpening && this.isOption) {
+      this.list.choose([this]);
+      return;
+    }
+    this.open(isOpening);
+    this.list.offerMore();
     if (isOpening) announce(this.readings.map((one) => one.answer).join(', '));
+  }
+
+  /** A person means this one, too. */
+  add() {
+    if (this.adder.hidden) return;
+    const {list} = this;
+    list.choose(list.rows.filter((row) => row === this || list.openRows.includes(row)));
+    this.button.focus({preventScroll: true});
   }
 
   open(isOpen, ids = []) {
@@ -158,17 +195,6 @@ class Row {
       this.readings.length > 1 && answerLine('p', reading, this.isPossible),
       cards(reading, keysOf(question, {...reading, label: reading.label || label})),
     ])));
-  }
-
-  renew(readings) {
-    const before = this.readings;
-    this.readings = before.map((one) => readings.find((other) => same(one, other)) ?? one);
-    const isChanged = this.readings.some((one, i) => one !== before[i]);
-    // What a person has opened in it stays as it is.
-    if (isChanged && !this.inner && !this.body.querySelector('[aria-expanded=true]')) {
-      this.body.replaceChildren();
-      if (!this.body.hidden) this.draw();
-    }
   }
 }
 

@@ -94,9 +94,11 @@ export class ThreadView {
     this.form.set('');
   }
 
-  /** An option is open: its reading is shown, the service reads it again, and what follows is about it. */
-  choose({option, body}) {
-    if (this.isAtEnd) this.tellService({options: [option.id]}, option.label, body);
+  /** Options are open: their readings are shown, and what follows is about them. */
+  choose(rows) {
+    const options = rows.map(({option}) => option.id);
+    const labels = rows.map(({option}) => option.label).join(' and ');
+    if (this.isAtEnd) this.tellService({options}, labels, rows.at(-1).body);
   }
 
   chooseAll(chapter) {
@@ -111,7 +113,7 @@ export class ThreadView {
   }
 
   /** Reply without words of one's own; what is under way is said at `place`. */
-  async tellService(body, label, place, doing = 'Reading it once more …') {
+  async tellService(body, label, place, doing = 'Noting it …') {
     const waiting = make('p', {class: 'doing', role: 'status'}, doing);
     place.append(waiting);
     try {
@@ -310,6 +312,7 @@ export class ThreadView {
     if (key === '/') return !this.form.form.hidden && (this.form.focus(), true);
     if (!this.last) return false;
     if (/^[1-9]$/.test(key)) return this.last.press(Number(key)), true;
+    if (/^[+][1-9]$/.test(key)) return this.last.add(Number(key[1])), true;
     if (key === 'a' && this.last.choices) return this.chooseAll(this.last), true;
     if (key === 'e' && this.last.teller) return this.last.teller.click(), true;
     if (key === 's') return this.last.toggleSources(), true;

@@ -1,4 +1,4 @@
-"""Task compact-label: labelled answers of firms and topics, and the network that learns them."""
+"""Task compact-tag: marked and labelled answers of firms and topics, and the network that learns them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from tiny_compact import exported
+from tiny_compact import exported, scored, trusted
 from whichsense.errors import BadConfig
-from whichsense.models.compact.labeller import FRAME, FRAMES, LABEL, NO_FRAME, Labeller
+from whichsense.models.compact.labeller import FRAMES, NO_FRAME
+from whichsense.models.compact.tagger import FRAME, TABLES, TAGGER, Tagger
 
 torch = pytest.importorskip("torch")
 
-from whichsense.lab.compact.label_task import (
+from whichsense.lab.compact.marked_answers import (
     find_answers,
     find_firms,
     label_of_rewrite,
@@ -120,16 +121,26 @@ def test_small_things() -> None:
     assert label_of_rewrite("who won", "who won", support) == ""
 
 
-def test_a_tiny_run_learns_and_exports(tmp_path: Path) -> None:
+def test_a_tiny_run_learns_and_exports(tmp_path: Path, firms: Path) -> None:
     torch.set_num_threads(1)
-    start = exported(tmp_path / "start", for_people=True)
-    (start / "label.onnx").write_bytes(b"of a former run")
-    changes = (f"model.start={start}", "data.held=0")
-    done = train_recipe("compact-label", tmp_path / "run", changes, tiny=True)
+    start = scored(trusted(exported(tmp_path / "start", for_people=True)))
+    (start / TAGGER).write_bytes(b"of a former run")
+    text = "The gate is shut at noon."
+    first = text.index("noon")
+    row = {"question": "when is it shut", "title": "Gate", "text": text}
+    reading = tmp_path / "reading.jsonl"
+    reading.write_text(
+        json.dumps(row | {"spans": [[first, first + 4]]})
+        + "\n"
+        + json.dumps(row | {"question": "who built it", "spans": []})
+        + "\n"
+    )
+    changes = (f"model.words={start}", f'reading=["{reading}"]', "data.held=0")
+    done = train_recipe("compact-tag", tmp_path / "run", changes, tiny=True)
     folder = tmp_path / "run" / "model"
     assert done.steps > 2
-    names = {path.name for path in start.iterdir()} | {LABEL, FRAME}
+    names = {path.name for path in start.iterdir()} | {TAGGER, FRAME, TABLES}
     assert names <= {path.name for path in folder.iterdir()}
-    Labeller(CompactModel(folder)).prepare()
+    Tagger(CompactModel(folder)).prepare()
     log = (tmp_path / "run" / "log.csv").read_text(encoding="utf-8")
-    assert "label_f1" in log
+    assert "span_f1" in log and "label_f1" in log
