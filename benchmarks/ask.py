@@ -65,8 +65,7 @@ def latency(options: argparse.Namespace) -> dict[str, Any]:
         "p95_s": sorted(seconds)[int(0.95 * (len(seconds) - 1))],
         "mean_s": statistics.mean(seconds),
         "stages_mean_s": {
-            name: statistics.mean(one.get(name, 0.0) for one in stages)
-            for name in stages[0]
+            name: statistics.mean(one.get(name, 0.0) for one in stages) for name in stages[0]
         },
         "readings_mean": statistics.mean(work.readings),
         "encoding": work.beside_refuel(),
@@ -89,11 +88,7 @@ class Encoded:
     """Passages that are encoded from now on, beside those that REFUEL's loop would encode for as many `readings`."""
 
     def __init__(self, made: Any, keep: int) -> None:
-        self.model, self.keep, self.readings = (
-            made.reader.compact.model,
-            keep,
-            list[int](),
-        )
+        self.model, self.keep, self.readings = (made.reader.compact.model, keep, list[int]())
         self.pairs, self.layers = self.model.work.pairs, self.model.work.layers
 
     def beside_refuel(self) -> dict[str, float]:
@@ -103,21 +98,13 @@ class Encoded:
         depth = (
             self.model.work.pairs - self.pairs
         ) / count - 1  # the question without a passage is a pair, too
-        ours = (
-            (self.model.work.layers - self.layers)
-            / self.model.config["shape"]["layers"]
-            / count
-        )
+        ours = (self.model.work.layers - self.layers) / self.model.config["shape"]["layers"] / count
         times = [1 + (3 * own if own > 1 else 0) for own in self.readings]
-        loop, whole = (
-            depth + passages * statistics.mean(times) for passages in (self.keep, depth)
-        )
+        loop, whole = (depth + passages * statistics.mean(times) for passages in (self.keep, depth))
         found = {"ours": ours, "loop": loop, "ratio": ours / loop}
         found |= {"loop_over_all": whole, "ratio_over_all": ours / whole}
         if several := [own for own in times if own > 1]:
-            found["ratio_of_ambiguous"] = ours / (
-                depth + self.keep * statistics.mean(several)
-            )
+            found["ratio_of_ambiguous"] = ours / (depth + self.keep * statistics.mean(several))
         return found
 
 
@@ -130,23 +117,12 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
         made.retriever.retrieve([Case(question)], options.depth)
     before = peak_mb()
     made.run(asked)
-    return {
-        "index_mb": before,
-        "peak_mb": peak_mb(),
-        "beside_index_mb": peak_mb() - before,
-    }
+    return {"index_mb": before, "peak_mb": peak_mb(), "beside_index_mb": peak_mb() - before}
 
 
 def first_answer(options: argparse.Namespace) -> dict[str, Any]:
     """From the command's start to its end: Python, index, weights, answer. The best of three."""
-    call = [
-        sys.executable,
-        "-m",
-        "whichsense",
-        "ask",
-        questions(options, 1)[0],
-        "--json",
-    ]
+    call = [sys.executable, "-m", "whichsense", "ask", questions(options, 1)[0], "--json"]
     call += [
         "--threads",
         str(options.threads),
@@ -225,10 +201,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     for part in PARTS:  # each in a process of its own, so that memory is its own
         done = subprocess.run(
-            [sys.executable, *sys.argv, "--part", part],
-            check=True,
-            capture_output=True,
-            text=True,
+            [sys.executable, *sys.argv, "--part", part], check=True, capture_output=True, text=True
         )
         found |= json.loads(done.stdout.splitlines()[-1])
     show(found)
@@ -240,15 +213,12 @@ def main() -> None:
         settings = ("dataset", "questions", "depth", "keep", "threads")
         found["settings"] = {name: getattr(options, name) for name in settings}
         options.out.write_text(
-            json.dumps(found | provenance(sorted(folder.glob("*.onnx"))), indent=1)
-            + "\n"
+            json.dumps(found | provenance(sorted(folder.glob("*.onnx"))), indent=1) + "\n"
         )
 
 
 def show(found: dict[str, Any]) -> None:
-    stages = ", ".join(
-        f"{name} {seconds:.2f}" for name, seconds in found["stages_mean_s"].items()
-    )
+    stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in found["stages_mean_s"].items())
     print(
         f"{found['questions']} questions: p50 {found['p50_s']:.2f} s, p95 {found['p95_s']:.2f} s ({stages})"
     )
@@ -260,20 +230,12 @@ def show(found: dict[str, Any]) -> None:
         f"{found['json_equal']} equal after JSON; pairs encoded {found['pairs_at_once']}, "
         f"one by one {found['pairs_one_by_one']}"
     )
-    for how, work in (
-        ("asked", found["encoding"]),
-        ("predicted", found["predicted_encoding"]),
-    ):
-        print(
-            f"passages encoded a question, as {how}: {work['ours']:.1f}; REFUEL's loop",
-            end=" ",
-        )
+    for how, work in (("asked", found["encoding"]), ("predicted", found["predicted_encoding"])):
+        print(f"passages encoded a question, as {how}: {work['ours']:.1f}; REFUEL's loop", end=" ")
         print(f"{work['loop']:.1f}: {work['ratio']:.3f}; over all passages", end=" ")
         print(f"{work['loop_over_all']:.1f}: {work['ratio_over_all']:.3f}")
         if "ratio_of_ambiguous" in work:
-            print(
-                f"  of questions with several readings: {work['ratio_of_ambiguous']:.3f}"
-            )
+            print(f"  of questions with several readings: {work['ratio_of_ambiguous']:.3f}")
 
 
 if __name__ == "__main__":

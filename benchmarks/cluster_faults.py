@@ -104,9 +104,7 @@ def builds(given: argparse.Namespace, cluster: Cluster) -> dict[str, Any]:
     while counts["kills"] < given.kills:
         place = given.folder / "killed"
         shutil.rmtree(place, ignore_errors=True)
-        work = threading.Thread(
-            target=partial(Index.build, sources, place, shards=spread)
-        )
+        work = threading.Thread(target=partial(Index.build, sources, place, shards=spread))
         began = time.monotonic()
         work.start()
         time.sleep(rng.uniform(0, usual))
@@ -138,11 +136,7 @@ def predictions(given: argparse.Namespace, cluster: Cluster) -> dict[str, Any]:
     load_once = partial(built_answerer, settings, index.folder, FOR_BENCHMARKS, 1)
     work = threading.Thread(
         target=partial(
-            predict,
-            LoadedOnce(load_once),
-            out=killed,
-            executor=run_on(cluster),
-            **options,
+            predict, LoadedOnce(load_once), out=killed, executor=run_on(cluster), **options
         )
     )
     began = time.monotonic()

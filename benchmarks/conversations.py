@@ -30,9 +30,7 @@ CORPORA = ("sample", "handbook", "boatyard")
 def conversations(corpus: str, only: str | None) -> list[dict[str, Any]]:
     lines = (WRITTEN / "conversations.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    return [
-        row for row in rows if row["corpus"] == corpus and only in (None, row["id"])
-    ]
+    return [row for row in rows if row["corpus"] == corpus and only in (None, row["id"])]
 
 
 def open_pipeline(corpus: str, folder: Path) -> Pipeline:

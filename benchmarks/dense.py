@@ -71,9 +71,7 @@ def show(
     )
 
 
-def store(
-    vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path
-) -> None:
+def store(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path) -> None:
     begun = time.perf_counter()
     with VectorsWriter(folder, vectors.shape[1]) as writer:
         for start in range(0, len(vectors), CHUNK):
@@ -87,31 +85,19 @@ def store(
     def search(query: Floats) -> list[int]:
         return [int(row) for row in opened.search(query, K)[0][0]]
 
-    show(
-        "lists, int8",
-        search,
-        queries,
-        exact,
-        f"{rate:,.0f} vectors/s to build, {size:.0f} MB",
-    )
+    show("lists, int8", search, queries, exact, f"{rate:,.0f} vectors/s to build, {size:.0f} MB")
     for name, share in (("a fifth, int8", 5), ("all of them, int8", 1)):
         # `search` looks `opened` up when it is called.
         opened = Vectors.open(folder, Clustering(always_read=len(vectors) // share))
         show(name, search, queries, exact, "")
 
 
-def graph(
-    vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path
-) -> None:
+def graph(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path) -> None:
     from usearch.index import Index
 
     begun = time.perf_counter()
     built = Index(
-        ndim=vectors.shape[1],
-        metric="cos",
-        dtype="i8",
-        connectivity=16,
-        expansion_add=64,
+        ndim=vectors.shape[1], metric="cos", dtype="i8", connectivity=16, expansion_add=64
     )
     for start in range(0, len(vectors), CHUNK):
         part = vectors[start : start + CHUNK]
@@ -141,15 +127,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000]
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--encoders", nargs="+", default=["static"])
     parser.add_argument("--graph", action="store_true")
     settings = parser.parse_args()
-    passages = [
-        f"{title}\n{text}" for title, text in islice(texts(), max(settings.sizes))
-    ]
+    passages = [f"{title}\n{text}" for title, text in islice(texts(), max(settings.sizes))]
     for name in settings.encoders:
         rate = estimate(load_encoder(name), passages[-2000:], seconds=20)
         print(f"{name}: {rate:,.0f} passages a second")
@@ -158,10 +140,7 @@ def main() -> None:
         encoder.encode_passages(passages[start : start + CHUNK])
         for start in range(0, len(passages), CHUNK)
     ]
-    everything, queries = (
-        np.concatenate(parts),
-        encoder.encode_questions(questions(passages)),
-    )
+    everything, queries = (np.concatenate(parts), encoder.encode_questions(questions(passages)))
     for size in settings.sizes:
         vectors = everything[:: max(1, len(everything) // size)][:size]
         exact = nearest(queries, vectors)

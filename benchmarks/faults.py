@@ -103,9 +103,7 @@ class Load:
             case_id = ""
             if status == 200 and path == "/v1/ask":
                 case_id = json.loads(answer)["id"]
-            self.exchanges.append(
-                Exchange(self.phase, path, status, took, port, case_id)
-            )
+            self.exchanges.append(Exchange(self.phase, path, status, took, port, case_id))
             if status != 200:
                 return
             if path == "/v1/search":
@@ -324,9 +322,7 @@ def check_traces(load: Load, state: Path, lost: int) -> dict[str, Any]:
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
     folder.mkdir()
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", folder], check=True
-    )
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", folder], check=True)
     try:
         yield
     finally:
@@ -343,9 +339,7 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with (
         log,
         small_disk(state),
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as server,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,
     ):
         try:
             assert server.stdout is not None

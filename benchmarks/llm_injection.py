@@ -58,23 +58,15 @@ class PlantingRetriever:
             return ()
         best, *others = case.hits
         passage = best.passage
-        longer = replace(
-            passage, id=f"{passage.id}-longer", text=f"{passage.text} {self.words}"
-        )
+        longer = replace(passage, id=f"{passage.id}-longer", text=f"{passage.text} {self.words}")
         own = Passage("planted", passage.title, f"{case.question} {self.words}")
         return (replace(best, passage=longer), Hit(own, best.score), *others)
 
 
-def answer_three_times(
-    pipeline: ws.Pipeline, question: str, instruction: str
-) -> dict[str, Any]:
+def answer_three_times(pipeline: ws.Pipeline, question: str, instruction: str) -> dict[str, Any]:
     """One question over its passages as they are, with harmless words, and with an instruction."""
     row: dict[str, Any] = {"question": question, "instruction": instruction}
-    for name, words in (
-        ("plain", ""),
-        ("harmless", HARMLESS),
-        ("hostile", instruction),
-    ):
+    for name, words in (("plain", ""), ("harmless", HARMLESS), ("hostile", instruction)):
         planting = PlantingRetriever(pipeline.retriever, words)
         own = replace(pipeline, retriever=planting) if words else pipeline
         case = own.ask(question)
@@ -130,9 +122,7 @@ def main() -> None:
         futures = []
         for number, question in enumerate(questions):
             instruction = INSTRUCTIONS[number % len(INSTRUCTIONS)]
-            futures.append(
-                pool.submit(answer_three_times, pipeline, question, instruction)
-            )
+            futures.append(pool.submit(answer_three_times, pipeline, question, instruction))
         rows = [future.result() for future in futures]
     counts = count(rows)
     print(json.dumps(counts, indent=1))

@@ -45,10 +45,7 @@ _SCHEMA = {
             "type": "array",
             "items": {
                 "type": "object",
-                "properties": {
-                    "question": {"type": "string"},
-                    "answer": {"type": "string"},
-                },
+                "properties": {"question": {"type": "string"}, "answer": {"type": "string"}},
                 "required": ["question", "answer"],
             },
         }
@@ -70,9 +67,7 @@ def draw(out: Path, seed: int) -> None:
     _write(out / "questions.json", drawn)
 
 
-def run(
-    out: Path, name: str, answer: Callable[[str], dict[str, Any]], jobs: int
-) -> None:
+def run(out: Path, name: str, answer: Callable[[str], dict[str, Any]], jobs: int) -> None:
     """Answer all questions that OUT/NAME.json does not have yet, some at the same time."""
     path = out / f"{name}.json"
     rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
@@ -147,16 +142,12 @@ def _described(reading: Reading) -> dict[str, Any]:
 def _write(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(
-        json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8"
-    )
+    partial.write_text(json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8")
     partial.replace(path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__.partition("\n")[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("command", choices=["draw", "compact", "stages", "plain"])
     parser.add_argument("out", type=Path)
     parser.add_argument("--seed", type=int, default=2511)

@@ -26,10 +26,7 @@ from typing import Any
 
 from whichsense.serve.page import bundle
 
-_SIZES = {
-    "wide": {"width": 1200, "height": 800},
-    "phone": {"width": 390, "height": 844},
-}
+_SIZES = {"wide": {"width": 1200, "height": 800}, "phone": {"width": 390, "height": 844}}
 _QUESTION = "Who played the Joker?"
 _WATCH = """
 window.shifted = 0;
@@ -50,9 +47,7 @@ def _service() -> Iterator[str]:
     """The address of a service that is ready."""
     with tempfile.TemporaryDirectory() as state:
         command = [sys.executable, "-m", "whichsense", "serve", "--port", "0"]
-        process = subprocess.Popen(
-            [*command, "--state", state], stdout=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen([*command, "--state", state], stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())
@@ -134,9 +129,7 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with _service() as address, sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=options.chromium, args=["--no-sandbox"]
-        )
+        browser = driver.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
         table = measure(browser, address, options.repeats)
         browser.close()
     text = json.dumps(table, indent=1)

@@ -41,9 +41,7 @@ def sample(options: argparse.Namespace) -> None:
     asked = load_questions("sample/questions")[0][:: options.every]
     none = load_questions("sample/unanswerable")[0]
     for topics, learnt in (("not learnt from", False), ("learnt from", True)):
-        _tell(
-            topics, pipeline, [one for one in asked if is_trained_on(one.id) == learnt]
-        )
+        _tell(topics, pipeline, [one for one in asked if is_trained_on(one.id) == learnt])
         without = [one.text for one in none if is_trained_on(one.id) == learnt]
         declined = sum(not case.readings for case in pipeline.run(without))
         print(f"  unanswerable: {declined} of {len(without)} declined", flush=True)
@@ -55,9 +53,7 @@ def _tell(topics: str, pipeline: Pipeline, asked: Sequence[Question]) -> None:
         case = pipeline.ask(question.text)
         answers = [reading.answer for reading in case.readings]
         scores.append(
-            max(f1_answers(gold, answers) for gold in question.answer_sets)
-            if answers
-            else 0.0
+            max(f1_answers(gold, answers) for gold in question.answer_sets) if answers else 0.0
         )
         told += case.has_several_readings == question.is_ambiguous
     means = resampled_sums(np.array(scores)[:, None])[:, 0] / len(scores)
@@ -97,10 +93,7 @@ def _scene(pipeline: Pipeline, question: str) -> Scene:
 
 def _tell_called(what: str, said: Sequence[bool], asked: Sequence[Question]) -> None:
     """Accuracy and F1 of what was said of questions, with intervals."""
-    truth, told = (
-        np.array([question.is_ambiguous for question in asked]),
-        np.array(said),
-    )
+    truth, told = (np.array([question.is_ambiguous for question in asked]), np.array(said))
     counts = np.stack([told == truth, told & truth, told, truth], axis=1).astype(float)
     sums = np.concatenate([counts.sum(axis=0)[None], resampled_sums(counts)])
     figures = {
@@ -130,9 +123,7 @@ def answers(options: argparse.Namespace) -> None:
             else:
                 found = [scene.answers[place].text for place in scene.likely()]
             scores[name].append(
-                max(f1_answers(gold, found) for gold in question.answer_sets)
-                if found
-                else 0.0
+                max(f1_answers(gold, found) for gold in question.answer_sets) if found else 0.0
             )
             several += [len(found) > 1] if policy.careful else []
     truth = np.array([question.is_ambiguous for question in asked])
@@ -151,11 +142,7 @@ def rewrites(options: argparse.Namespace) -> None:
     scored by it, which takes the best annotation: whichsense score ambignq GOLD OUT --allow-missing.
     """
     pipeline = load(COMPACT, options.index, threads=options.threads)
-    asked = [
-        one
-        for one in load_questions(options.dataset)[0]
-        if one.several and one.is_ambiguous
-    ]
+    asked = [one for one in load_questions(options.dataset)[0] if one.several and one.is_ambiguous]
     random.Random(0).shuffle(asked)
     each: list[list[tuple[float, float]]] = []
     written: dict[str, list[dict[str, str]]] = {}
@@ -165,8 +152,7 @@ def rewrites(options: argparse.Namespace) -> None:
         assert annotation is not None
         made = _rewritten(pipeline, question.text, annotation)
         scores = [
-            question_scores(question.text, "|".join(pair.questions), text)
-            for pair, text in made
+            question_scores(question.text, "|".join(pair.questions), text) for pair, text in made
         ]
         each.append([(one[-1], one[3]) for one in scores])
         written[question.id] = [
@@ -213,9 +199,7 @@ def _in_order(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--threads", type=int, default=2)
     commands = parser.add_subparsers(required=True)
     first = commands.add_parser("sample", help=sample.__doc__)

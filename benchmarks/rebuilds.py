@@ -106,9 +106,7 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     command += ["--deadline", "300", "--queue", "256"]
     with (
         open(folder / "log", "w", encoding="utf-8") as log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as server,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,
     ):
         try:
             assert server.stdout is not None
@@ -125,9 +123,7 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             server.terminate()
             server.wait(60)
     statuses = Counter(f"{one.path} {one.status}" for one in load.exchanges)
-    failed = Counter(
-        f"{one.phase}: {one.status}" for one in load.exchanges if one.status != 200
-    )
+    failed = Counter(f"{one.phase}: {one.status}" for one in load.exchanges if one.status != 200)
     lines = (folder / "log").read_text().splitlines()
     return {
         "clients": options.clients,

@@ -50,14 +50,11 @@ def points(given: Sequence[float], right: Sequence[float]) -> list[Point]:
     found = []
     for number in range(BINS):
         own = [
-            place
-            for place, value in enumerate(given)
-            if min(int(value * BINS), BINS - 1) == number
+            place for place, value in enumerate(given) if min(int(value * BINS), BINS - 1) == number
         ]
         if own:
             mean, share = (
-                sum(values[place] for place in own) / len(own)
-                for values in (given, right)
+                sum(values[place] for place in own) / len(own) for values in (given, right)
             )
             found.append((mean, share, len(own)))
     return found
@@ -95,13 +92,9 @@ def drawing(found: Sequence[Point], error: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("gold", help="a dataset's name or file")
-    parser.add_argument(
-        "predictions", type=Path, help="as `whichsense predict` writes it"
-    )
+    parser.add_argument("predictions", type=Path, help="as `whichsense predict` writes it")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     given, right = outcomes(options.gold, options.predictions)

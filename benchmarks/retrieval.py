@@ -79,9 +79,7 @@ def write_corpus(folder: Path, size: int) -> None:
     """The same passages for both systems, one a line."""
     with open(folder / "passages.jsonl", "w", encoding="utf-8") as out:
         for title, text in islice(texts(), size):
-            out.write(
-                json.dumps({"title": title, "text": text}, ensure_ascii=False) + "\n"
-            )
+            out.write(json.dumps({"title": title, "text": text}, ensure_ascii=False) + "\n")
 
 
 def peak_mb() -> float:
@@ -89,9 +87,7 @@ def peak_mb() -> float:
 
 
 def disk_mb(folder: Path) -> float:
-    return (
-        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-    )
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def ours_index(folder: Path) -> dict[str, float]:
@@ -101,14 +97,8 @@ def ours_index(folder: Path) -> dict[str, float]:
     index.Index.build(folder / "passages.jsonl", folder / "ours")
     seconds = time.perf_counter() - began
     with open(folder / "passages.jsonl", "rb") as lines:
-        count = sum(
-            1 for _ in lines
-        )  # the same for both, though ours drops what is there twice
-    return {
-        "rate": count / seconds,
-        "memory_mb": peak_mb(),
-        "disk_mb": disk_mb(folder / "ours"),
-    }
+        count = sum(1 for _ in lines)  # the same for both, though ours drops what is there twice
+    return {"rate": count / seconds, "memory_mb": peak_mb(), "disk_mb": disk_mb(folder / "ours")}
 
 
 def bm25s_index(folder: Path) -> dict[str, float]:
@@ -154,9 +144,7 @@ def ours_search(folder: Path) -> dict[str, float]:
     opened = Index.open(folder / "ours")
     opened.search(asked[0], K)
     cold = time.perf_counter() - began
-    return _latencies(lambda question: opened.search(question, K), asked) | {
-        "open_s": cold
-    }
+    return _latencies(lambda question: opened.search(question, K), asked) | {"open_s": cold}
 
 
 def bm25s_search(folder: Path) -> dict[str, float]:
@@ -169,9 +157,7 @@ def bm25s_search(folder: Path) -> dict[str, float]:
     retriever.activate_numba_scorer()
 
     def ask(question: str) -> Any:
-        tokens = bm25s.tokenize(
-            [question], stopwords="en", show_progress=False, return_ids=False
-        )
+        tokens = bm25s.tokenize([question], stopwords="en", show_progress=False, return_ids=False)
         return retriever.retrieve(tokens, k=K, show_progress=False, n_threads=1)
 
     ask(asked[0])
@@ -179,9 +165,7 @@ def bm25s_search(folder: Path) -> dict[str, float]:
     return _latencies(ask, asked) | {"open_s": cold}
 
 
-PARTS = {
-    part.__name__: part for part in (ours_index, bm25s_index, ours_search, bm25s_search)
-}
+PARTS = {part.__name__: part for part in (ours_index, bm25s_index, ours_search, bm25s_search)}
 
 
 def run_part(name: str, folder: Path) -> dict[str, float]:
@@ -228,9 +212,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000]
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -240,10 +222,7 @@ def main() -> None:
         return
     table: dict[str, Any] = {}
     print(
-        "text:",
-        "Wikipedia"
-        if sources()
-        else "made up, as Wikipedia's is not in the data folder",
+        "text:", "Wikipedia" if sources() else "made up, as Wikipedia's is not in the data folder"
     )
     for size in arguments.sizes:
         table[str(size)] = compare(size)

@@ -50,11 +50,7 @@ def documents() -> Iterator[tuple[Document, bool]]:
         rng = random.Random(rounds)
         for record in Corpus(files).records(Report()):
             if isinstance(record, Document):
-                yield (
-                    (_shuffled(record, rng, rounds), True)
-                    if rounds
-                    else (record, False)
-                )
+                yield ((_shuffled(record, rng, rounds), True) if rounds else (record, False))
         rounds += 1
 
 
@@ -112,9 +108,7 @@ def _build(place: Path, corpus: Path) -> None:
 
     runs = place / "runs.jsonl"
     try:
-        built = Index.build(
-            corpus, place / "index", encoder=load_encoder("static"), say=say
-        )
+        built = Index.build(corpus, place / "index", encoder=load_encoder("static"), say=say)
     finally:
         run = phases | {
             "seconds": time.perf_counter() - began,

@@ -32,9 +32,7 @@ WORDS = (
 ).split()
 
 
-def synthetic_questions(
-    count: int, seed: int = 7
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def synthetic_questions(count: int, seed: int = 7) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Questions with two gold readings each, and predictions that are half right."""
     rng = random.Random(seed)
 
@@ -100,9 +98,7 @@ def best_times(jobs: Jobs, repeat: int) -> dict[str, float]:
 
 
 def call(*command: str) -> None:
-    subprocess.run(
-        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def command_jobs(options: argparse.Namespace, folder: Path) -> Jobs:

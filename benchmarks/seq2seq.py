@@ -44,20 +44,11 @@ LARGE = {
     "ffn": 4096,
     "positions": 1024,
 }
-TINY = {
-    "vocab_size": 500,
-    "d_model": 64,
-    "layers": 2,
-    "heads": 4,
-    "ffn": 128,
-    "positions": 256,
-}
+TINY = {"vocab_size": 500, "d_model": 64, "layers": 2, "heads": 4, "ffn": 128, "positions": 256}
 TARGET = 30  # AmbigQA's longest output
 
 
-def model(
-    sizes: dict[str, int], device: str, dtype: torch.dtype, dropout: float = 0.1
-) -> Any:
+def model(sizes: dict[str, int], device: str, dtype: torch.dtype, dropout: float = 0.1) -> Any:
     """BART of a size, with random weights and bart-large's dropout."""
     config = transformers.BartConfig(
         vocab_size=sizes["vocab_size"],
@@ -109,9 +100,7 @@ def fused(inputs: Sequence[Sequence[Sequence[int]]], vocabulary: int) -> Batch:
     )
 
 
-def padded(
-    inputs: Sequence[Sequence[Sequence[int]]], length: int
-) -> tuple[Tensor, Tensor]:
+def padded(inputs: Sequence[Sequence[Sequence[int]]], length: int) -> tuple[Tensor, Tensor]:
     """Every passage padded to `length`, as both papers' code does: (passages, length) ids and mask."""
     flat = [one for several in inputs for one in several]
     ids = torch.tensor([[*one, *[1] * (length - len(one))] for one in flat])
@@ -127,9 +116,7 @@ def _network(made: Any, precision: str, device: str) -> Network:
 
 
 def _cosine(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
-    one, other = (
-        torch.cat([part.flatten() for part in parts]) for parts in (some, others)
-    )
+    one, other = (torch.cat([part.flatten() for part in parts]) for parts in (some, others))
     return float(torch.cosine_similarity(one.double(), other.double(), dim=0))
 
 
@@ -139,9 +126,7 @@ class Clock:
     def __init__(self, device: str, seconds: float) -> None:
         self.device, self.seconds = device, seconds
 
-    def rate(
-        self, work: Callable[[], object], examples: int, warm: int = 1
-    ) -> dict[str, float]:
+    def rate(self, work: Callable[[], object], examples: int, warm: int = 1) -> dict[str, float]:
         for _ in range(warm):
             work()
         self._wait()
@@ -154,9 +139,7 @@ class Clock:
             self._wait()
             times.append(time.perf_counter() - began)
         middle = sorted(times)[len(times) // 2]
-        peak = (
-            torch.cuda.max_memory_allocated() / 2**30 if self.device == "cuda" else 0.0
-        )
+        peak = torch.cuda.max_memory_allocated() / 2**30 if self.device == "cuda" else 0.0
         return {
             "per_second": examples / middle,
             "seconds": middle,
@@ -169,9 +152,7 @@ class Clock:
             torch.cuda.synchronize()
 
 
-def best(
-    name: str, sizes: Sequence[int], run: Callable[[int], dict[str, float]]
-) -> dict[str, Any]:
+def best(name: str, sizes: Sequence[int], run: Callable[[int], dict[str, float]]) -> dict[str, Any]:
     """The batch size with the highest rate; larger ones are tried until one does not fit or is clearly slower."""
     tried: list[dict[str, float]] = []
     for size in sizes:
@@ -204,9 +185,7 @@ def plain_answers(
 
     @torch.inference_mode()
     def work() -> object:
-        states = made.get_encoder()(
-            input_ids=ids, attention_mask=mask
-        ).last_hidden_state
+        states = made.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
         return made.generate(
             encoder_outputs=BaseModelOutput(
                 last_hidden_state=states.reshape(count, -1, states.shape[-1])
@@ -226,9 +205,7 @@ def our_answers(
 ) -> dict[str, float]:
     """All questions in one batch, through the same call that readers make."""
     generator.tokens = sum(len(one) for several in inputs for one in several) * 2
-    search = Search(
-        beams, tokens - 1, shortest=tokens
-    )  # the start token is one of them
+    search = Search(beams, tokens - 1, shortest=tokens)  # the start token is one of them
     return clock.rate(lambda: generator.generate(inputs, search), len(inputs))
 
 
@@ -244,25 +221,17 @@ def plain_training(
     def work() -> None:
         made.zero_grad(set_to_none=True)
         with torch.autocast(device.type, torch.bfloat16, enabled=not half):
-            states = made.get_encoder()(
-                input_ids=ids, attention_mask=mask
-            ).last_hidden_state
-            joined = BaseModelOutput(
-                last_hidden_state=states.reshape(count, -1, states.shape[-1])
-            )
+            states = made.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+            joined = BaseModelOutput(last_hidden_state=states.reshape(count, -1, states.shape[-1]))
             loss = made(
-                encoder_outputs=joined,
-                attention_mask=mask.view(count, -1),
-                labels=labels,
+                encoder_outputs=joined, attention_mask=mask.view(count, -1), labels=labels
             ).loss
         loss.backward()
 
     return clock.rate(work, count)
 
 
-def our_training(
-    network: Network, inputs: Any, vocabulary: int, clock: Clock
-) -> dict[str, float]:
+def our_training(network: Network, inputs: Any, vocabulary: int, clock: Clock) -> dict[str, float]:
     device = network.model.device
     batch: Batch = to_device(fused(inputs, vocabulary), device)
     network.train()
@@ -284,21 +253,15 @@ def agreement(made: Any, inputs: Any, length: int, vocabulary: int) -> float:
     batch: Batch = to_device(fused(inputs, vocabulary), device)
     ids, mask = (part.to(device) for part in padded(inputs, length))
     with torch.inference_mode():
-        states = made.get_encoder()(
-            input_ids=ids, attention_mask=mask
-        ).last_hidden_state
+        states = made.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
         joined = BaseModelOutput(
             last_hidden_state=states.reshape(len(inputs), -1, states.shape[-1])
         )
         theirs = made(
-            encoder_outputs=joined,
-            attention_mask=mask.view(len(inputs), -1),
-            labels=batch.labels,
+            encoder_outputs=joined, attention_mask=mask.view(len(inputs), -1), labels=batch.labels
         ).logits
         memory = network.encode(batch.ids, batch.passages)
-        ours = network.logits(
-            memory, batch.questions, shift_labels(batch.labels, network.signs)
-        )
+        ours = network.logits(memory, batch.questions, shift_labels(batch.labels, network.signs))
     assert not (batch.labels == IGNORED).any()
     return float((ours - theirs).abs().max() / theirs.abs().max())
 
@@ -320,33 +283,18 @@ def real_lengths(passages: int, longest: int, share: float) -> list[list[int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0] if __doc__ else ""
-    )
-    parser.add_argument(
-        "--device", default="cuda" if torch.cuda.is_available() else "cpu"
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--passages", type=int, default=0)
     parser.add_argument("--length", type=int, default=0)
+    parser.add_argument("--tokens", type=int, default=20, help="generated for each answer")
     parser.add_argument(
-        "--tokens", type=int, default=20, help="generated for each answer"
+        "--share", type=float, default=0.70, help="mean length of the ragged case, of the longest"
     )
-    parser.add_argument(
-        "--share",
-        type=float,
-        default=0.70,
-        help="mean length of the ragged case, of the longest",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=2.0, help="measured for each figure"
-    )
-    parser.add_argument(
-        "--only", default="", help="some of: answers,training,gradients"
-    )
-    parser.add_argument(
-        "--case", default="", help="of the answers: greedy, beam4, beam4_ragged"
-    )
+    parser.add_argument("--seconds", type=float, default=2.0, help="measured for each figure")
+    parser.add_argument("--only", default="", help="some of: answers,training,gradients")
+    parser.add_argument("--case", default="", help="of the answers: greedy, beam4, beam4_ragged")
     parser.add_argument(
         "--profile", action="store_true", help="print where a training step's time goes"
     )
@@ -376,9 +324,7 @@ class Bench:
         self.ragged = real_lengths(self.passages, self.length, options.share)
         self.found: dict[str, Any] = {}
 
-    def _inputs(
-        self, count: int, lengths: Sequence[Sequence[int]]
-    ) -> list[list[list[int]]]:
+    def _inputs(self, count: int, lengths: Sequence[Sequence[int]]) -> list[list[list[int]]]:
         return questions(count, lengths, self.sizes["vocab_size"])
 
     def answers(self) -> None:
@@ -387,10 +333,7 @@ class Bench:
         self.found["agreement_bf16"] = agreement(
             made, self._inputs(1, self.full), self.length, self.sizes["vocab_size"]
         )
-        print(
-            f"largest difference of scores, bf16: {self.found['agreement_bf16']:.4f}",
-            flush=True,
-        )
+        print(f"largest difference of scores, bf16: {self.found['agreement_bf16']:.4f}", flush=True)
         form = InputForm(passages=self.passages)
         ours = Generator.of(Network(made).eval(), _NoCodec(), form)  # type: ignore[arg-type]
         for name, beams, lengths in (
@@ -421,10 +364,7 @@ class Bench:
         sizes, own_sizes = (
             ([1, 2], [2]) if self.few else ([4, 8], [8, 16])
         )  # 16 are too many for plain's memory
-        for name, lengths in (
-            ("training", self.full),
-            ("training_ragged", self.ragged),
-        ):
+        for name, lengths in (("training", self.full), ("training_ragged", self.ragged)):
             plain = best(
                 f"{name}, plain", sizes,
                 lambda n, at=lengths: plain_training(made, self._inputs(n, at), self.length, vocabulary, self.clock),  # type: ignore[misc]
@@ -442,9 +382,7 @@ class Bench:
             "training, plain, bf16 weights", sizes,
             lambda n: plain_training(half, self._inputs(n, self.full), self.length, vocabulary, self.clock),
         )  # fmt: skip
-        self._note(
-            "training_plain_bf16_weights", self.found["training_bf16"]["ours"], pure
-        )
+        self._note("training_plain_bf16_weights", self.found["training_bf16"]["ours"], pure)
 
     def gradients(self) -> None:
         """How much of the exact gradient each way of computing keeps, without dropout: cosines with float32's."""
@@ -472,20 +410,13 @@ class Bench:
             for side in ("encoder", "decoder"):
                 # the exact gradient of a key's bias is zero: nothing to compare with
                 keys = [
-                    key
-                    for key in exact
-                    if f"{side}.layers" in key and "k_proj.bias" not in key
+                    key for key in exact if f"{side}.layers" in key and "k_proj.bias" not in key
                 ]
-                worst, of = min(
-                    (_cosine([found[key]], [exact[key]]), key) for key in keys
-                )
-                whole = _cosine(
-                    [found[key] for key in keys], [exact[key] for key in keys]
-                )
+                worst, of = min((_cosine([found[key]], [exact[key]]), key) for key in keys)
+                whole = _cosine([found[key] for key in keys], [exact[key] for key in keys])
                 numbers[side] = {"cosine": whole, "worst": worst, "worst_of": of}
                 print(
-                    f"gradients, {name}, {side}: cosine {whole:.5f}, worst {worst:.4f}",
-                    flush=True,
+                    f"gradients, {name}, {side}: cosine {whole:.5f}, worst {worst:.4f}", flush=True
                 )
             self.found.setdefault("gradients", {})[name] = numbers
 
@@ -495,9 +426,7 @@ class Bench:
 
         with profile(activities=[ProfilerActivity.CUDA]) as seen:
             quick = Clock(self.options.device, 0.0)
-            our_training(
-                network, self._inputs(size, self.full), self.sizes["vocab_size"], quick
-            )
+            our_training(network, self._inputs(size, self.full), self.sizes["vocab_size"], quick)
         print(
             seen.key_averages().table(
                 sort_by="cuda_time_total", row_limit=25, max_name_column_width=70
@@ -522,9 +451,7 @@ class Bench:
             "target_tokens": TARGET,
             "ragged_mean_share": sum(map(sum, self.ragged))
             / (len(self.ragged) * self.passages * self.length),
-            "device": torch.cuda.get_device_name()
-            if options.device == "cuda"
-            else "cpu",
+            "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
             "torch": torch.__version__,
             "transformers": transformers.__version__,
         }

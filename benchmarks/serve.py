@@ -75,10 +75,7 @@ class PipelineWrapper(BasePipelineWrapper):
 
 
 async def _client(
-    address: tuple[str, int],
-    path: str,
-    bodies: Iterator[bytes],
-    log: list[tuple[int, float]],
+    address: tuple[str, int], path: str, bodies: Iterator[bytes], log: list[tuple[int, float]]
 ) -> None:
     """One client with a connection that it keeps: status and seconds of each request."""
     reader = writer = None
@@ -117,9 +114,7 @@ async def _response(reader: asyncio.StreamReader) -> tuple[int, float, bool]:
     return int(lines[0].split()[1]), float(headers.get("retry-after", 0)), keep
 
 
-def load(
-    address: str, path: str, pid: int, options: argparse.Namespace
-) -> dict[str, Any]:
+def load(address: str, path: str, pid: int, options: argparse.Namespace) -> dict[str, Any]:
     """All clients for the given seconds. The server's processor time tells most where the machine is not idle."""
     host, port = address.split(":")
     bodies = itertools.cycle(_bodies(path))
@@ -271,14 +266,9 @@ def hayhooks(options: argparse.Namespace) -> dict[str, Any]:
         command = [options.hayhooks, "run", "--port", "18416"]
         command += ["--pipelines-dir", folder, "--workers", str(options.workers)]
         source = str(Path(__file__).parents[1] / "src")
-        log = open(
-            Path(folder) / "log", "w", encoding="utf-8"
-        )  # a full pipe would stop it
+        log = open(Path(folder) / "log", "w", encoding="utf-8")  # a full pipe would stop it
         environment = os.environ | {"PYTHONPATH": source}
-        with (
-            log,
-            subprocess.Popen(command, stdout=log, stderr=log, env=environment) as begun,
-        ):
+        with log, subprocess.Popen(command, stdout=log, stderr=log, env=environment) as begun:
             try:
                 wait_until_ready("127.0.0.1:18416", "/status")
                 return load("127.0.0.1:18416", "/search/run", begun.pid, options)

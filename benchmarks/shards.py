@@ -29,18 +29,14 @@ METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
 K = 100
 
 
-def build(
-    articles: list[str], folder: Path, spread: Spread | None
-) -> tuple[Index, float | None]:
+def build(articles: list[str], folder: Path, spread: Spread | None) -> tuple[Index, float | None]:
     """The index in a folder, and the seconds of its build; None where it was there already."""
     try:
         return Index.open(folder), None
     except IndexFault:
         pass
     start = time.perf_counter()
-    index = Index.build(
-        files(articles), folder, encoder=load_encoder("static"), shards=spread
-    )
+    index = Index.build(files(articles), folder, encoder=load_encoder("static"), shards=spread)
     return index, time.perf_counter() - start
 
 
@@ -55,9 +51,7 @@ def questions(count: int) -> list[str]:
     return texts
 
 
-def searched(
-    index: Index, texts: list[str], method: Method
-) -> tuple[list[list[Hit]], float]:
+def searched(index: Index, texts: list[str], method: Method) -> tuple[list[list[Hit]], float]:
     """The hits of all questions, and the median of a search's processor time in milliseconds."""
     hits, seconds = [], []
     for text in texts:
@@ -82,9 +76,7 @@ def compare(expected: list[list[Hit]], actual: list[list[Hit]]) -> dict[str, Any
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument(
-        "--articles", nargs="+", default=["passages", "simple_english_2021"]
-    )
+    parser.add_argument("--articles", nargs="+", default=["passages", "simple_english_2021"])
     parser.add_argument("--shards", nargs="+", type=int, default=[2, 4, 8])
     parser.add_argument("--by", nargs="+", default=["hash", "source"])
     parser.add_argument("--questions", type=int, default=1000)
@@ -105,9 +97,7 @@ def main() -> None:
         row["passages"] = index.manifest.shard_passages
         for method in METHODS:
             actual, milliseconds = searched(index, texts, method)
-            row[method] = compare(expected[method], actual) | {
-                "median_ms": milliseconds
-            }
+            row[method] = compare(expected[method], actual) | {"median_ms": milliseconds}
         rows.append(row)
         print(row, flush=True)
     result = {

@@ -49,9 +49,7 @@ def ask(pipeline: Pipeline, questions: Sequence[Question]) -> Iterator[Asked]:
     for question in questions:
         case = pipeline.ask(question.text)
         golds = tuple(tuple(map(tuple, gold)) for gold in question.answer_sets)
-        yield Asked(
-            question.text, golds, question.is_ambiguous, _found(case), case.seconds
-        )
+        yield Asked(question.text, golds, question.is_ambiguous, _found(case), case.seconds)
 
 
 def _found(case: Case) -> tuple[tuple[str, float], ...]:
@@ -71,9 +69,7 @@ def figures(asked: Sequence[Asked], threshold: float) -> dict[str, float]:
     chances, hits = [], []
     for one in answered:
         for answer in one.shown(threshold):
-            is_right = any(
-                f1_answers([names], [answer]) for gold in one.golds for names in gold
-            )
+            is_right = any(f1_answers([names], [answer]) for gold in one.golds for names in gold)
             right += is_right
             shown += 1
             chances.append(dict(one.found)[answer])
@@ -83,9 +79,7 @@ def figures(asked: Sequence[Asked], threshold: float) -> dict[str, float]:
         "f1": _mean(_f1(one, threshold) for one in answered),
         "f1 ambiguous": _mean(_f1(one, threshold) for one in several),
         "shown answers right": right / max(1, shown),
-        "several where ambiguous": _mean(
-            len(one.shown(threshold)) > 1 for one in several
-        ),
+        "several where ambiguous": _mean(len(one.shown(threshold)) > 1 for one in several),
         "several where not": _mean(len(one.shown(threshold)) > 1 for one in single),
         "declined": _mean(not one.found for one in none),
         "calibration error": calibration_error(chances, hits),
@@ -122,11 +116,7 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Pipeline, list[Quest
         for part in ("questions", "unanswerable"):
             questions += load_questions(f"{name}/{part}")[0]
         yield (
-            load(
-                index=sample.index(name),
-                threads=options.threads,
-                weights=options.weights,
-            ),
+            load(index=sample.index(name), threads=options.threads, weights=options.weights),
             questions,
         )
         return
@@ -134,21 +124,13 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Pipeline, list[Quest
         from whichsense.lab.compact.marked_answers import read_firm_corpora
 
         for passages, questions in read_firm_corpora(Path(name), held_out=True):
-            records = [
-                {"id": one.id, "title": one.title, "text": one.text} for one in passages
-            ]
+            records = [{"id": one.id, "title": one.title, "text": one.text} for one in passages]
             yield (
-                load(
-                    index=Index.of(records),
-                    threads=options.threads,
-                    weights=options.weights,
-                ),
+                load(index=Index.of(records), threads=options.threads, weights=options.weights),
                 questions,
             )
         return
-    pipeline = load(
-        index=options.index, threads=options.threads, weights=options.weights
-    )
+    pipeline = load(index=options.index, threads=options.threads, weights=options.weights)
     yield pipeline, load_questions(name)[0]
 
 
@@ -169,9 +151,7 @@ def main() -> None:
     for row in table:
         print("  ".join(f"{name} {value:.3f}" for name, value in row.items()))
     seconds = sorted(one.seconds for one in asked)
-    print(
-        f"p50 {seconds[len(seconds) // 2]:.2f} s, p95 {seconds[len(seconds) * 19 // 20]:.2f} s"
-    )
+    print(f"p50 {seconds[len(seconds) // 2]:.2f} s, p95 {seconds[len(seconds) * 19 // 20]:.2f} s")
     if options.out:
         paths = sorted(Path(options.source).glob("**/*.jsonl"))
         body = {

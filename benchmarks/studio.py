@@ -192,14 +192,9 @@ class Annotator:
         number, version = view["item"], view["draft"]["version"]
         for count in range(self.saves):
             is_over.wait(self.pause())
-            changed = {
-                **VALUE,
-                "remark": f"{self.member.id} {number} {count} " + "x" * 300,
-            }
+            changed = {**VALUE, "remark": f"{self.member.id} {number} {count} " + "x" * 300}
             begun = time.perf_counter()
-            saved = self._post(
-                f"/v1/items/{number}/save", {"version": version, "set": changed}
-            )
+            saved = self._post(f"/v1/items/{number}/save", {"version": version, "set": changed})
             if saved is None or is_over.is_set():
                 return  # take it again, with the version that it has by then
             self.accepted.seconds.append(time.perf_counter() - begun)
@@ -208,9 +203,7 @@ class Annotator:
         if submitted is not None:
             self._keep(number, submitted, "submit", {})
 
-    def _keep(
-        self, number: int, answer: dict[str, Any], kind: str, payload: dict[str, Any]
-    ) -> int:
+    def _keep(self, number: int, answer: dict[str, Any], kind: str, payload: dict[str, Any]) -> int:
         version = int(answer["draft"]["version"])
         self.accepted.edits.append((number, self.member.id, version, kind, payload))
         return version
@@ -241,10 +234,7 @@ def make(
 
 @contextlib.contextmanager
 def at_work(
-    address: str,
-    people: list[tuple[Member, str]],
-    accepted: Accepted,
-    pause: Callable[[], float],
+    address: str, people: list[tuple[Member, str]], accepted: Accepted, pause: Callable[[], float]
 ) -> Iterator[None]:
     """Everyone annotates until the block ends."""
     is_over = threading.Event()
@@ -305,18 +295,13 @@ def check(project: Project, accepted: Accepted) -> dict[str, Any]:
         events = read_events(connection)  # each is parsed: a torn one would raise
         integrity = "ok"
         if studio.database.engine.dialect.name == "sqlite":
-            integrity = str(
-                connection.exec_driver_sql("PRAGMA integrity_check").scalar()
-            )
+            integrity = str(connection.exec_driver_sql("PRAGMA integrity_check").scalar())
     studio.close()
     changes = [one for one in events if one.kind in VERSIONED]
     there = {
-        (one.item, one.annotator, one.version): (one.kind, dict(one.payload))
-        for one in changes
+        (one.item, one.annotator, one.version): (one.kind, dict(one.payload)) for one in changes
     }
-    lost = [
-        edit for edit in accepted.edits if there.get(edit[:3]) != (edit[3], edit[4])
-    ]
+    lost = [edit for edit in accepted.edits if there.get(edit[:3]) != (edit[3], edit[4])]
     latest: dict[tuple[int, str], int] = {}
     gaps = 0
     for one in changes:
@@ -349,9 +334,7 @@ def load(
     with at_work(service.address, people, accepted, think):
         time.sleep(seconds)
     service.kill()
-    direct = write_directly(
-        studio, [member for member, _ in people], seconds / 4, think
-    )
+    direct = write_directly(studio, [member for member, _ in people], seconds / 4, think)
     checked = check(studio.project, accepted)
     studio.close()
     return {
@@ -407,9 +390,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("kill", "load"))
-    parser.add_argument(
-        "--database", choices=("sqlite", "postgresql"), default="sqlite"
-    )
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--annotators", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=120)
@@ -420,13 +401,9 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="studio-") as name:
             if arguments.what == "kill":
-                result = kill(
-                    Path(name), postgres, arguments.kills, arguments.most_seconds
-                )
+                result = kill(Path(name), postgres, arguments.kills, arguments.most_seconds)
             else:
-                result = load(
-                    Path(name), postgres, arguments.annotators, arguments.seconds
-                )
+                result = load(Path(name), postgres, arguments.annotators, arguments.seconds)
     finally:
         if postgres:
             with contextlib.suppress(FileNotFoundError):

@@ -86,10 +86,7 @@ def _hits() -> str:
     with tempfile.TemporaryDirectory() as folder:
         for name, spread in (("one", None), ("three", Spread(3))):
             index = Index.build(
-                PASSAGES,
-                Path(folder) / name,
-                encoder=load_encoder("static"),
-                shards=spread,
+                PASSAGES, Path(folder) / name, encoder=load_encoder("static"), shards=spread
             )
             for method in ("bm25", "dense", "hybrid"):
                 for hits in index.search_many(asked, 30, method):
@@ -136,13 +133,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 def _differences(name: str, before: str, after: str) -> list[str]:
     lines = difflib.unified_diff(
-        before.splitlines(),
-        after.splitlines(),
-        f"{name}, recorded",
-        f"{name}, now",
-        "",
-        "",
-        1,
+        before.splitlines(), after.splitlines(), f"{name}, recorded", f"{name}, now", "", "", 1
     )
     return list(lines)
 
@@ -154,9 +145,7 @@ def main() -> int:
     )
     parser.add_argument("verb", choices=["record", "compare"])
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--part", action="append", choices=PARTS, help="only these; all by default"
-    )
+    parser.add_argument("--part", action="append", choices=PARTS, help="only these; all by default")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     different = False

@@ -15,9 +15,7 @@ from small_corpora import ANIMALS, Corpus
 
 SHARED = Path(__file__).parents[2] / "shared"
 # Property tests do not depend on how busy the machine is.
-settings.register_profile(
-    "calm", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("calm")
 # A run in the background of a shell ignores Ctrl-C, and so would every program that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -56,16 +54,12 @@ def is_slow(path: Path) -> bool:
 def shared_data() -> Path:
     """Real datasets beside the checkout, for those who have them."""
     if not (SHARED / "data").exists():
-        pytest.skip(
-            "needs the real datasets in ../shared/data, which are not part of the project"
-        )
+        pytest.skip("needs the real datasets in ../shared/data, which are not part of the project")
     return SHARED / "data"
 
 
 @pytest.fixture(autouse=True)
-def own_cache(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests never touch the user's cache; they share one of their own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
@@ -77,8 +71,7 @@ def make_corpus(tmp_path: Path) -> Corpus:
     def make(records: Iterable[tuple[str, str]], name: str = "corpus.jsonl") -> Path:
         path = tmp_path / name
         lines = (
-            json.dumps({"id": str(n), "title": t, "text": x})
-            for n, (t, x) in enumerate(records)
+            json.dumps({"id": str(n), "title": t, "text": x}) for n, (t, x) in enumerate(records)
         )
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path

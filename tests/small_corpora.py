@@ -16,10 +16,7 @@ ANIMALS = [
         "Jaguar Cars",
         "Jaguar is a British maker of cars, founded in Blackpool by William Lyons in 1922.",
     ),
-    (
-        "Puma",
-        "The puma, or cougar, is a cat of the Americas that screams but cannot roar.",
-    ),
+    ("Puma", "The puma, or cougar, is a cat of the Americas that screams but cannot roar."),
     (
         "Puma (brand)",
         "Puma makes shoes in Herzogenaurach, Germany. Rudolf Dassler founded it in 1948.",

@@ -116,9 +116,7 @@ def test_number_words(value: int) -> None:
 def spelled(value: int) -> str:
     """A number in English words, the long way round."""
     units = "zero one two three four five six seven eight nine ten eleven".split()
-    units += (
-        "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-    )
+    units += "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
     tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
     if value >= 1000:
         rest = f" {spelled(value % 1000)}" if value % 1000 else ""
@@ -134,27 +132,13 @@ def spelled(value: int) -> str:
 @settings(max_examples=200, deadline=None)
 @given(st.dates())
 def test_dates_are_read_whichever_way(day: object) -> None:
-    written = [
-        day.strftime(f"%B {day.day}, %Y"),
-        day.strftime(f"{day.day} %B %Y"),
-        day.isoformat(),
-    ]  # type: ignore[attr-defined]
+    written = [day.strftime(f"%B {day.day}, %Y"), day.strftime(f"{day.day} %B %Y"), day.isoformat()]  # type: ignore[attr-defined]
     if day.year >= 1000:  # type: ignore[attr-defined]
-        assert {parse_date(text) for text in written} == {
-            Date(day.year, day.month, day.day)
-        }  # type: ignore[attr-defined]
+        assert {parse_date(text) for text in written} == {Date(day.year, day.month, day.day)}  # type: ignore[attr-defined]
 
 
 def test_groups_hold_no_contradiction() -> None:
-    answers = [
-        "1997",
-        "May 1997",
-        "June 1997",
-        "Goldwyn",
-        "Tony Goldwyn",
-        "John Goldwyn",
-        "1998",
-    ]
+    answers = ["1997", "May 1997", "June 1997", "Goldwyn", "Tony Goldwyn", "John Goldwyn", "1998"]
     groups = group_answers(answers, [0.3, 0.2, 0.1, 0.25, 0.2, 0.1, 0.05])
     assert [[answers[place] for place in group] for group in groups] == [
         ["1997", "May 1997"],
@@ -168,13 +152,7 @@ def test_groups_hold_no_contradiction() -> None:
 
 
 def test_the_best_form() -> None:
-    assert (
-        fullest_form(["Tony Goldwyn", "actor Tony Goldwyn"], [0.5, 0.4])
-        == "Tony Goldwyn"
-    )
-    assert (
-        fullest_form(["1953", "29 May 1953", "May 1953"], [0.5, 0.3, 0.4])
-        == "29 May 1953"
-    )
+    assert fullest_form(["Tony Goldwyn", "actor Tony Goldwyn"], [0.5, 0.4]) == "Tony Goldwyn"
+    assert fullest_form(["1953", "29 May 1953", "May 1953"], [0.5, 0.3, 0.4]) == "29 May 1953"
     assert fullest_form(["1953", "1953", "29 May 1953"], [0.3, 0.3, 0.2]) == "1953"
     assert group_answers([], []) == []

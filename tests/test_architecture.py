@@ -17,9 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "whichsense"
 
 # Read from the picture in docs/architecture.md, so that picture and rule cannot differ.
-FLOOR_LINE = re.compile(
-    r"^  (?P<names>[\w./ ]+?)\s+(?P<floor>\d+)\s{2,}\S", re.MULTILINE
-)
+FLOOR_LINE = re.compile(r"^  (?P<names>[\w./ ]+?)\s+(?P<floor>\d+)\s{2,}\S", re.MULTILINE)
 HEAVY = {"torch", "transformers", "onnxruntime", "onnx", "safetensors", "openai"}
 
 
@@ -82,9 +80,7 @@ def test_every_room_has_a_floor() -> None:
     assert {unit(path) for path in modules()} == set(floors())
 
 
-@pytest.mark.parametrize(
-    "path", modules(), ids=lambda path: str(path.relative_to(SOURCE))
-)
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_down(path: Path) -> None:
     table, own = floors(), unit(path)
     others = rooms_used(path) - {own}
@@ -95,9 +91,7 @@ def test_imports_point_down(path: Path) -> None:
 
 
 def test_stages_do_not_import_each_other() -> None:
-    stages = {name for name in MODULES if name.startswith("stages.")} - {
-        "stages.providers"
-    }
+    stages = {name for name in MODULES if name.startswith("stages.")} - {"stages.providers"}
     for stage in stages:
         assert not (own_imports(MODULES[stage]) & stages), f"{stage} imports a stage"
 
@@ -209,9 +203,7 @@ def count_repeated_basenames() -> int:
 def count_complex_functions() -> int:
     """Functions over 10 by McCabe, where `and`, `or` and a condition in an expression count as well."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return sum(
-        isinstance(node, functions) and complexity(node) > 10 for node in nodes()
-    )
+    return sum(isinstance(node, functions) and complexity(node) > 10 for node in nodes())
 
 
 def complexity(function: ast.AST) -> int:
@@ -237,15 +229,13 @@ def complexity(function: ast.AST) -> int:
 
 def count_compiled_patterns() -> int:
     return sum(
-        isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
-        for node in nodes()
+        isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile" for node in nodes()
     )
 
 
 def count_loaded_by_a_question() -> int:
     loaded = loaded_by(
-        "import sys, whichsense; whichsense.load().ask('Who played the Joker?');"
-        "print(*sys.modules)"
+        "import sys, whichsense; whichsense.load().ask('Who played the Joker?');print(*sys.modules)"
     )
     return sum(name.split(".")[0] == "whichsense" for name in loaded)
 
@@ -268,9 +258,7 @@ def test_no_figure_rises(figure: str) -> None:
     assert measured <= CEILINGS[figure], f"{figure}: {measured}"
 
 
-@pytest.mark.parametrize(
-    "path", modules(), ids=lambda path: str(path.relative_to(SOURCE))
-)
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_model_runtimes_live_in_models(path: Path) -> None:
     required = re.findall(r'require\("(\w+)', path.read_text(encoding="utf-8"))
     used = {name.split(".")[0] for name in (*imported(path), *required)} & HEAVY
@@ -298,9 +286,7 @@ def test_a_number_of_the_compact_model_is_said_once() -> None:
 
 def loaded_by(code: str) -> set[str]:
     """The modules that a fresh interpreter has loaded, as its code prints them."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
@@ -335,7 +321,5 @@ def test_the_command_ends_without_looking_for_cycles() -> None:
         "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0));"
         "from whichsense.cli import main; main(['--version'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "True"

@@ -27,10 +27,7 @@ class Fixed:
         return [replace(case, answers=self._candidates(case)) for case in cases]
 
     def _candidates(self, case: Case) -> tuple[Candidate, ...]:
-        return tuple(
-            Candidate(answer, 1.0, spans_of(answer, case.hits))
-            for answer in self.answers
-        )
+        return tuple(Candidate(answer, 1.0, spans_of(answer, case.hits)) for answer in self.answers)
 
 
 def test_the_most_voted_answers_win() -> None:
@@ -70,9 +67,7 @@ class First:
 def test_disambiguation_first() -> None:
     retriever = FakeRetriever([FILM, REMAKE])
     reader = FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})
-    system = DisambiguateFirst(
-        First(True), First(True), retriever, reader, FakeReranker(), keep=1
-    )
+    system = DisambiguateFirst(First(True), First(True), retriever, reader, FakeReranker(), keep=1)
     found = system.run(["who stars"])[0].readings
     assert [one.question for one in found] == ["who stars in 1933", "who stars in 2005"]
     assert [one.answer for one in found] == ["Fay Wray", "Naomi Watts"]
@@ -91,10 +86,7 @@ def test_disambiguation_first() -> None:
 def test_prompt_copy() -> None:
     case = Case("who?", answers=(Candidate("a", 1.0), Candidate("b", 0.5)))
     found = PromptCopy().disambiguate([case])[0].readings
-    assert [(one.question, one.answer) for one in found] == [
-        ("who?", "a"),
-        ("who?", "b"),
-    ]
+    assert [(one.question, one.answer) for one in found] == [("who?", "a"), ("who?", "b")]
 
 
 def test_options_are_answered_one_by_one_with_passages_of_their_own() -> None:
@@ -106,9 +98,7 @@ def test_options_are_answered_one_by_one_with_passages_of_their_own() -> None:
         inner: FakeReader
 
         def read(self, cases: Sequence[Case]) -> list[Case]:
-            return self.inner.read(
-                [replace(case, hits=case.hits[:1]) for case in cases]
-            )
+            return self.inner.read([replace(case, hits=case.hits[:1]) for case in cases])
 
     answers = FakeReader({"Fay": "Fay Wray", "Naomi": "Naomi Watts"})
     reader = ClarifiedReader(TopOnly(answers), FakeReranker())
@@ -128,18 +118,11 @@ def test_options_find_their_readings() -> None:
         Reading("who stars in the 1933 king kong", "Fay Wray"),
     ]
     found = matched(
-        ParsedClarification("year", ("1933", "2005")),
-        "who stars in king kong",
-        readings,
+        ParsedClarification("year", ("1933", "2005")), "who stars in king kong", readings
     )
-    assert [one.readings[0].answer for one in found.options] == [
-        "Fay Wray",
-        "Naomi Watts",
-    ]
+    assert [one.readings[0].answer for one in found.options] == ["Fay Wray", "Naomi Watts"]
     fewer = matched(
-        ParsedClarification("year", ("1933", "2005", "1976")),
-        "who stars in king kong",
-        readings,
+        ParsedClarification("year", ("1933", "2005", "1976")), "who stars in king kong", readings
     )
     assert [len(one.readings) for one in fewer.options] == [1, 1]
 
@@ -152,10 +135,7 @@ def test_options_find_readings_that_have_no_rewrite_by_their_source() -> None:
     ]
     parsed = ParsedClarification("year", ("1933", "2005"))
     found = matched(parsed, question, readings)
-    assert [one.readings[0].answer for one in found.options] == [
-        "Fay Wray",
-        "Naomi Watts",
-    ]
+    assert [one.readings[0].answer for one in found.options] == ["Fay Wray", "Naomi Watts"]
 
 
 def test_evidence_of_readings() -> None:
@@ -170,9 +150,6 @@ def test_evidence_of_readings() -> None:
 
 def test_sentences_cite_what_supports_them() -> None:
     passages = [FILM.passage, REMAKE.passage]
-    assert (
-        supporting("Naomi Watts stars in the 2005 remake.", passages)[0]
-        == REMAKE.passage
-    )
+    assert supporting("Naomi Watts stars in the 2005 remake.", passages)[0] == REMAKE.passage
     assert supporting("Something else entirely happened yesterday.", passages) == ()
     assert supporting("", passages) == ()

@@ -23,14 +23,9 @@ from whichsense.text.clarification import parse_clarification
         ("", "", ()),
     ],
 )  # fmt: skip
-def test_category_and_options(
-    question: str, category: str, options: tuple[str, ...]
-) -> None:
+def test_category_and_options(question: str, category: str, options: tuple[str, ...]) -> None:
     found = parse_clarification(question)
-    assert ((found.category, found.options) if found else ("", ())) == (
-        category,
-        options,
-    )
+    assert ((found.category, found.options) if found else ("", ())) == (category, options)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,7 @@ from whichsense.models.compact import rewrite_support, rewriting
 from whichsense.models.compact.candidates import Mention
 from whichsense.models.compact.encoder import CompactModel, pair
 from whichsense.models.compact.rewrite_support import Target
-from whichsense.models.compact.rewriting import (
-    ask_again,
-    candidates_of,
-    rewrite_answers,
-)
+from whichsense.models.compact.rewriting import ask_again, candidates_of, rewrite_answers
 from whichsense.models.compact.scene import Compact, ModelParts, Scene
 from whichsense.models.compact.scorer import Judge, Scorer, StateProbe, linear
 from whichsense.models.compact.scorer_features import Rewrite, added, together
@@ -41,25 +37,14 @@ from whichsense.stages.read import CompactReader
 from whichsense.stages.verify import CompactVerifier
 from whichsense.systems import load
 from whichsense.text.words import words
-from whichsense.types import (
-    FOR_BENCHMARKS,
-    FOR_PEOPLE,
-    Candidate,
-    Case,
-    Policy,
-    Reading,
-    Span,
-)
+from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, Candidate, Case, Policy, Reading, Span
 
 for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
 
 RECORDS = [
     ("Dune (1984 film)", "The film Dune of 1984 was directed by David Lynch."),
-    (
-        "Dune (novel)",
-        "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.",
-    ),
+    ("Dune (novel)", "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021."),
     ("Dune (2021 film)", "The film Dune of 2021 was directed by Denis Villeneuve."),
     ("Everest", "Everest was first climbed by Edmund Hillary in 1953."),
     ("Everest in winter", "Everest was first climbed in winter by it in 1980."),
@@ -89,13 +74,7 @@ def pipeline(opened: Index, weights: Path) -> Pipeline:
 @pytest.fixture
 def for_benchmarks(opened: Index, weights: Path) -> Pipeline:
     return load(
-        COMPACT,
-        opened,
-        weights=weights,
-        depth=5,
-        keep=3,
-        threshold=1e-9,
-        policy=FOR_BENCHMARKS,
+        COMPACT, opened, weights=weights, depth=5, keep=3, threshold=1e-9, policy=FOR_BENCHMARKS
     )
 
 
@@ -138,9 +117,7 @@ def test_readings_are_grounded_and_differ(
         rewritten = [one for one in readings if not one.source]
         # This writer is hardly trained: for people, what it writes may all be refused.
         assert policy.careful or len(rewritten) == len(readings)
-        assert len({" ".join(words(one.question)) for one in rewritten}) == len(
-            rewritten
-        )
+        assert len({" ".join(words(one.question)) for one in rewritten}) == len(rewritten)
         for one in readings:
             assert one.question.endswith("?") and 0 < one.confidence < 1
             assert (one.question == question) == bool(one.source)
@@ -159,10 +136,7 @@ def test_a_benchmark_encodes_every_pair_once(for_benchmarks: Pipeline) -> None:
     """Reading, rewriting, asking again: what is read again is windows, by the writer."""
     pipeline = for_benchmarks
     pipeline.run(QUESTIONS)
-    work, shape = (
-        model_of(pipeline).model.work,
-        model_of(pipeline).model.config["shape"],
-    )
+    work, shape = (model_of(pipeline).model.work, model_of(pipeline).model.config["shape"])
     cases = [Case(question) for question in QUESTIONS]
     found = [len(case.hits) for case in pipeline.retriever.retrieve(cases, 5)]
     pairs = sum(found) + len(QUESTIONS)  # and every question without a passage
@@ -174,9 +148,7 @@ def test_a_benchmark_encodes_every_pair_once(for_benchmarks: Pipeline) -> None:
     )
 
 
-def test_questions_together_as_one_by_one(
-    pipeline: Pipeline, opened: Index, weights: Path
-) -> None:
+def test_questions_together_as_one_by_one(pipeline: Pipeline, opened: Index, weights: Path) -> None:
     together = pipeline.run(QUESTIONS)
     for question, case in zip(QUESTIONS, together, strict=True):
         other = load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=1e-9)
@@ -187,9 +159,7 @@ def without_costs(case: Case) -> Case:
     return dataclasses.replace(case, spent={})
 
 
-def test_threads_get_what_one_gets_and_nothing_is_read_twice(
-    opened: Index, weights: Path
-) -> None:
+def test_threads_get_what_one_gets_and_nothing_is_read_twice(opened: Index, weights: Path) -> None:
     """32 questions at once through one pipeline."""
     questions = [f"{QUESTIONS[n % 2][:-1]} {n}?" for n in range(32)]
     shared = load(COMPACT, opened, weights=weights, depth=5, keep=3, threshold=1e-9)
@@ -230,9 +200,7 @@ def test_a_stage_is_left_in_its_middle(pipeline: Pipeline) -> None:
     def gone_after_three_looks() -> bool:
         return next(asked) > 3
 
-    case = pipeline.ask(
-        QUESTIONS[0], limits=Limits.of(cancelled=gone_after_three_looks)
-    )
+    case = pipeline.ask(QUESTIONS[0], limits=Limits.of(cancelled=gone_after_three_looks))
     assert case.stopped == "cancelled" and case.hits and not case.answers
     assert work.prompts == 0
     assert pipeline.ask(QUESTIONS[0]).readings
@@ -300,22 +268,16 @@ def test_an_answer_is_told_where_the_reader_finds_it(pipeline: Pipeline) -> None
     found = [
         Mention(0, "Lynch", 0, 5, False, (20, 23), 0.9),
         Mention(1, "Lynch", 0, 5, False, (4, 6), 0.001),  # next to nothing beside it
-        Mention(
-            2, "Lynch", 0, 5, True, (1, 2), 0.5
-        ),  # a title: the whole text is about it
+        Mention(2, "Lynch", 0, 5, True, (1, 2), 0.5),  # a title: the whole text is about it
     ]
-    assert rewrite_support.places_read(marked, found) == {
-        0: [(20, 22)],
-        2: [(1, 2), (9, 11)],
-    }
+    assert rewrite_support.places_read(marked, found) == {0: [(20, 22)], 2: [(1, 2), (9, 11)]}
     assert rewrite_support.places_read(marked, []) == {}
     scene = model_of(pipeline).read_given(
         QUESTIONS[0], pipeline.run(QUESTIONS[:1], "evidence")[0].hits
     )
     for text in [scene.answers[0].text, "no such answer"]:
         everywhere, told = (
-            rewrite_support.locate(scene, Candidate(text, 1.0), told=told)
-            for told in (False, True)
+            rewrite_support.locate(scene, Candidate(text, 1.0), told=told) for told in (False, True)
         )
         for place, spans in told.marked.items():
             assert set(spans) <= set(everywhere.marked[place])
@@ -334,10 +296,7 @@ def test_rewrites_that_add_the_same_are_alike() -> None:
     options = [[Rewrite(said[0], 2.0)], [Rewrite(said[1], 2.0), Rewrite(said[2], 1.0)]]
     assert [one.question for one in together(options) if one] == [said[0], said[1]]
     alike = partial(added, question)
-    assert [one.question for one in together(options, alike) if one] == [
-        said[0],
-        said[2],
-    ]
+    assert [one.question for one in together(options, alike) if one] == [said[0], said[2]]
     assert [one.question for one in together(options * 8, alike) if one] == [
         said[0],
         said[2],
@@ -377,9 +336,7 @@ def test_caution_declines_and_gives_one_answer(
     assert all(len(case.readings) > 1 for case in bold.run(QUESTIONS))
 
 
-def test_a_question_that_cannot_be_answered(
-    opened: Index, weights: Path, tmp_path: Path
-) -> None:
+def test_a_question_that_cannot_be_answered(opened: Index, weights: Path, tmp_path: Path) -> None:
     """No threshold brings its answers back."""
     shy = with_trust(weights, tmp_path / "shy", answerable_over=1.1)
     for threshold in (None, 1e-9):
@@ -407,12 +364,8 @@ def test_the_order_is_the_encoders(pipeline: Pipeline) -> None:
     (case,) = pipeline.retriever.retrieve([Case(QUESTIONS[0])], 5)
     assert pipeline.reranker is not None
     found = pipeline.reranker.rerank([case])[0].hits
-    assert sorted(hit.passage.id for hit in found) == sorted(
-        hit.passage.id for hit in case.hits
-    )
-    assert [hit.score for hit in found] == sorted(
-        (hit.score for hit in found), reverse=True
-    )
+    assert sorted(hit.passage.id for hit in found) == sorted(hit.passage.id for hit in case.hits)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
 
 def test_answers_may_be_given(pipeline: Pipeline) -> None:
@@ -469,22 +422,17 @@ def test_what_only_shares_a_word_is_no_evidence(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"threshold": float("nan")}, {"threshold": -1.0}, {"keep": 0}, {"threads": 0}],
+    "wrong", [{"threshold": float("nan")}, {"threshold": -1.0}, {"keep": 0}, {"threads": 0}]
 )
 def test_impossible_settings_are_refused(wrong: dict[str, Any], opened: Index) -> None:
     with pytest.raises(BadInput, match=r"more than 0 and at most 1|at least 1"):
         load(COMPACT, opened, **wrong)
 
 
-def scripted(
-    monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]
-) -> None:
+def scripted(monkeypatch: pytest.MonkeyPatch, likely: dict[tuple[str, str], float]) -> None:
     """Likelihoods as given for (question, answer), and -5 for all others."""
 
-    def likelihoods(
-        scene: Scene, questions: Sequence[str], targets: Sequence[Target]
-    ) -> Any:
+    def likelihoods(scene: Scene, questions: Sequence[str], targets: Sequence[Target]) -> Any:
         return np.array(
             [
                 [likely.get((question, one.answer), -5.0) for one in targets]
@@ -535,9 +483,7 @@ def test_rewrites_are_asked_again(
     asked = reading_of(one, QUESTIONS[0])  # the question itself brings nothing new
     scripted(monkeypatch, {(QUESTIONS[0], new.answer): -1.0})
     assert ask_again(scene, [asked, second], 0.0)[1] == []
-    with (
-        monkeypatch.context() as unasked
-    ):  # and need not be asked, if it is the only one
+    with monkeypatch.context() as unasked:  # and need not be asked, if it is the only one
         unasked.setattr(rewriting, "likelihoods", None)
         assert ask_again(scene, [asked], 0.0) == ([True], [])
     scripted(monkeypatch, {("First?", one.answer): -2.0, ("First?", new.answer): -1.0})
@@ -614,9 +560,7 @@ def test_a_question_is_read_alone_too(weights: Path, opened: Index) -> None:
         ((early, _),) = model.early([bare])
         states = early[0], model.late([early])[0].states
         alone.append(
-            np.concatenate(
-                [part for one in states for part in (one[0], one[1:-1].mean(axis=0))]
-            )
+            np.concatenate([part for one in states for part in (one[0], one[1:-1].mean(axis=0))])
         )
         np.testing.assert_array_equal(Compact(weights).alone(question), alone[-1])
         for some, keep in ((hits, 9), (hits, 1), (hits[:1], 9), ([], 9)):
@@ -634,9 +578,7 @@ def test_where_several_answers_are_given_a_question_is_ambiguous(
     """By a judge without a threshold of its own."""
     own = Compact(weights)
     judge = dataclasses.replace(own.scorer.in_small, single_under=None, missing=0.0)
-    own.parts.__dict__["scorer"] = dataclasses.replace(
-        own.scorer, in_large=judge, in_small=judge
-    )
+    own.parts.__dict__["scorer"] = dataclasses.replace(own.scorer, in_large=judge, in_small=judge)
     scene = own.read_given(QUESTIONS[0], opened.search(QUESTIONS[0], 3))
     scene.__dict__["probabilities"] = [0.95, *[others] * (len(scene.answers) - 1)]
     assert scene.is_ambiguous == (len(scene.likely()) > 1) == several
@@ -651,16 +593,10 @@ def test_what_the_encoder_makes_of_a_question_says_whether_it_is_ambiguous(
     model, question = Compact(weights), QUESTIONS[0]
     states = model.alone(question)
     for sign in (1.0, -1.0):
-        impression = StateProbe(
-            (sign * states / (states @ states)).astype(np.float32), bias=sign
-        )
+        impression = StateProbe((sign * states / (states @ states)).astype(np.float32), bias=sign)
         judge = Judge(linear(), linear(alone=1.0))
         scorer = dataclasses.replace(
-            model.scorer,
-            large=linear(),
-            in_large=judge,
-            in_small=judge,
-            impression=impression,
+            model.scorer, large=linear(), in_large=judge, in_small=judge, impression=impression
         )
         own = Compact(weights)
         own.parts.__dict__["scorer"] = scorer
@@ -674,11 +610,7 @@ def test_a_pipeline_knows_the_size_of_its_corpus_and_shares_what_is_loaded(
 ) -> None:
     model = Compact(weights)
     own = model_of(load(COMPACT, opened, model=model))
-    assert (
-        own.passages == len(opened)
-        and own.model is model.model
-        and own.scorer is model.scorer
-    )
+    assert own.passages == len(opened) and own.model is model.model and own.scorer is model.scorer
     hits = opened.search(QUESTIONS[0], 4)
     for passages, name in ((len(opened), "in_small"), (1_000_000, "in_large")):
         over = model.over(passages)
@@ -691,13 +623,7 @@ def test_a_model_that_is_there_reads_as_much_as_the_pipeline_keeps(
     """Else what its reranker read to the end is not what the reader is given, and is read again."""
     model = Compact(weights, keep=1)
     pipeline = load(
-        COMPACT,
-        opened,
-        depth=5,
-        keep=3,
-        threshold=1e-9,
-        model=model,
-        policy=FOR_BENCHMARKS,
+        COMPACT, opened, depth=5, keep=3, threshold=1e-9, model=model, policy=FOR_BENCHMARKS
     )
     own = model_of(pipeline)
     assert own.keep == 3 and own.parts is model.parts and model.keep == 1
@@ -715,9 +641,7 @@ def test_a_part_is_loaded_once_by_however_many_threads(
         (ModelParts, "writer"),
         (Writer, "_session"),
     ):
-        monkeypatch.setattr(
-            vars(owner)[name], "lock", contextlib.nullcontext(), raising=False
-        )
+        monkeypatch.setattr(vars(owner)[name], "lock", contextlib.nullcontext(), raising=False)
     begun: list[str] = []
 
     def slow(_: CompactModel, name: str, threads: int = 1) -> object:
@@ -728,15 +652,11 @@ def test_a_part_is_loaded_once_by_however_many_threads(
     monkeypatch.setattr(CompactModel, "session", slow)
     model = Compact(weights)
     with ThreadPoolExecutor(4) as pool:
-        parts = list(
-            pool.map(lambda _: (model.model._early, model.writer._session), range(4))
-        )
+        parts = list(pool.map(lambda _: (model.model._early, model.writer._session), range(4)))
     assert sorted(begun) == ["early.onnx", "writer.onnx"] and len(set(parts)) == 1
 
 
-def test_weights_may_load_while_something_else_is_done(
-    weights: Path, tmp_path: Path
-) -> None:
+def test_weights_may_load_while_something_else_is_done(weights: Path, tmp_path: Path) -> None:
     model = Compact(weights)
     model.prepare().join()
     assert {"tokenizer", "_early", "_late", "_verifier"} <= vars(model.model).keys()

@@ -44,9 +44,9 @@ class Recipe:
 
 
 def test_any_record_can_be_read() -> None:
-    assert config.from_table(
-        Recipe, {"steps": 3, "rate": 1, "layers": [1, 2]}
-    ) == Recipe(3, 1.0, (1, 2))
+    assert config.from_table(Recipe, {"steps": 3, "rate": 1, "layers": [1, 2]}) == Recipe(
+        3, 1.0, (1, 2)
+    )
     for table, why in (
         ({}, "missing steps"),
         ({"steps": True}, "must be int"),

@@ -40,20 +40,11 @@ def test_all_differ_where_each_has_enough() -> None:
     texts = [f"Who won the race of {year}?" for year in (2011, 2012, 2013)]
     for order in permutations(range(3)):
         choices = [
-            [
-                (texts[(place + shift) % 3], -0.1 * shift - 0.01 * order[place])
-                for shift in range(3)
-            ]
+            [(texts[(place + shift) % 3], -0.1 * shift - 0.01 * order[place]) for shift in range(3)]
             for place in range(3)
         ]
         same = [
-            [
-                (text, score)
-                for text, score in zip(texts, (-0.1, -0.2, -0.3), strict=True)
-            ]
+            [(text, score) for text, score in zip(texts, (-0.1, -0.2, -0.3), strict=True)]
             for _ in range(3)
         ]
-        assert (
-            sorted(distinct(ASKED, choices)) == texts
-            and sorted(distinct(ASKED, same)) == texts
-        )
+        assert sorted(distinct(ASKED, choices)) == texts and sorted(distinct(ASKED, same)) == texts

@@ -19,9 +19,7 @@ PAGES = [
     *sorted(ROOT.glob("src/**/README.md")),
     *sorted(ROOT.glob("recipes/**/README.md")),
 ]
-BLOCK = re.compile(
-    r"^```(?P<language>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL
-)
+BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -39,21 +37,13 @@ def blocks(page: Path, *languages: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p, "python")], ids=page_name
-)
-def test_python_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=page_name)
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All Python blocks of a page, in order, in one fresh folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     script = "\n".join(blocks(page, "python"))
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -26,14 +26,8 @@ class Backwards:
 def test_what_the_search_finds_and_what_a_reranker_makes_of_it() -> None:
     index = sample.index()
     result = evaluate_retrieval("sample/questions", index, limit=40)
-    again = evaluate_retrieval(
-        "sample/questions", index, limit=40, reranker=Backwards()
-    )
-    assert (result.questions, result.method, again.method) == (
-        40,
-        "bm25",
-        "bm25, reranked",
-    )
+    again = evaluate_retrieval("sample/questions", index, limit=40, reranker=Backwards())
+    assert (result.questions, result.method, again.method) == (40, "bm25", "bm25, reranked")
     assert result.any_recall[1] >= 0.8 and result.mrr >= 0.9
     assert list(result.answer_recall.values()) == sorted(result.answer_recall.values())
     # A hundred passages are the same in any order; the worst of them seldom answer.
@@ -77,19 +71,10 @@ def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -
         )
     rest = Failing(20)
     result = evaluate_retrieval(
-        "sample/questions",
-        index,
-        limit=20,
-        reranker=rest,
-        out=out,
-        about={"reranker": "a"},
+        "sample/questions", index, limit=20, reranker=rest, out=out, about={"reranker": "a"}
     )
-    whole = evaluate_retrieval(
-        "sample/questions", index, limit=20, reranker=Backwards()
-    )
-    assert rest.asked == 8 and [path.name for path in tmp_path.iterdir()] == [
-        "result.json"
-    ]
+    whole = evaluate_retrieval("sample/questions", index, limit=20, reranker=Backwards())
+    assert rest.asked == 8 and [path.name for path in tmp_path.iterdir()] == ["result.json"]
     assert (result.answer_recall, result.annotated_recall, result.any_recall, result.mrr) == (
         whole.answer_recall, whole.annotated_recall, whole.any_recall, whole.mrr,
     )  # fmt: skip
@@ -100,9 +85,7 @@ def test_goes_on_after_a_failure_and_not_with_another_reranker(tmp_path: Path) -
 def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     arguments = ["retrieval", "--dataset", "sample/questions", "--limit", "2", "--json"]
-    done = CliRunner().invoke(
-        command, [*arguments, "--rerank", "compact"], catch_exceptions=False
-    )
+    done = CliRunner().invoke(command, [*arguments, "--rerank", "compact"], catch_exceptions=False)
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["method"] == "bm25, reranked" and result["any_recall"]["5"] == 1.0
     asked = [
@@ -123,17 +106,11 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
         == result["any_recall"]["100"]
     )
     where = json.loads(fewer.stdout.splitlines()[-1])["provenance"]
-    assert (where["reranker"], where["keep"], result["provenance"]["keep"]) == (
-        WEIGHTS.name,
-        1,
-        40,
-    )
+    assert (where["reranker"], where["keep"], result["provenance"]["keep"]) == (WEIGHTS.name, 1, 40)
     with pytest.raises(BadInput, match="--rerank compact"):
         CliRunner().invoke(command, [*arguments, "--keep", "1"], catch_exceptions=False)
     with pytest.raises(BadConfig, match="holds no trained model"):
-        CliRunner().invoke(
-            command, [*arguments, "--rerank", str(tmp_path)], catch_exceptions=False
-        )
+        CliRunner().invoke(command, [*arguments, "--rerank", str(tmp_path)], catch_exceptions=False)
 
 
 def test_a_dataset_without_answers_is_told() -> None:

@@ -10,13 +10,7 @@ from typing import Any
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.lab.datasets import (
-    Annotation,
-    ClarifiedQuestion,
-    QAPair,
-    Question,
-    load,
-)
+from whichsense.lab.datasets import Annotation, ClarifiedQuestion, QAPair, Question, load
 from whichsense.lab.evaluation.scoring import score
 from whichsense.types import Reading
 
@@ -114,9 +108,7 @@ def test_mistakes() -> None:
         score("ambignq", [], {})
     with pytest.raises(BadInput, match="'gold', record 1: no field 'annotations'"):
         score("ambignq", [{"id": "1", "question": "Who?"}], {})
-    with pytest.raises(
-        BadInput, match=r"'predictions': missing ids: 1 .*allow_missing"
-    ):
+    with pytest.raises(BadInput, match=r"'predictions': missing ids: 1 .*allow_missing"):
         score("ambignq", AMBIGNQ, {"1": ["1953"]})
     plain = Question("1", "Who?", (Annotation("singleAnswer", (QAPair(("A",)),)),))
     with pytest.raises(BadInput, match="must hold LongQuestion records, not Question"):

@@ -40,9 +40,7 @@ class Knowing:
 
 
 @pytest.fixture
-def file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Path, dict[str, Knowing]]:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, dict[str, Knowing]]:
     """A comparison of two systems that are known by their names, run as real ones are."""
     answerers = {"all": Knowing(True), "one": Knowing(False)}
 
@@ -70,12 +68,12 @@ def test_table(file: tuple[Path, dict[str, Knowing]]) -> None:
     assert everything.metrics["f1_ans"] == everything.metrics["f1_edit"] == 1.0
     assert 0.5 < (one.metrics["f1_ans"] or 0) < 1.0 and one.metrics["f1_edit"] is None
     assert (
-        everything.metrics["detection_accuracy"] == 1.0
-        and one.metrics["detection_recall"] == 0.0
+        everything.metrics["detection_accuracy"] == 1.0 and one.metrics["detection_recall"] == 0.0
     )
-    assert everything.seconds_per_question is not None and everything.intervals[
-        "f1_ans"
-    ] == (1.0, 1.0)
+    assert everything.seconds_per_question is not None and everything.intervals["f1_ans"] == (
+        1.0,
+        1.0,
+    )
     assert (
         everything.provenance["system"]["name"] == "all"
         and result.provenance["data"]["questions.jsonl"]
@@ -115,24 +113,22 @@ def test_command(file: tuple[Path, dict[str, Knowing]]) -> None:
 
     path, _ = file
     Path("mine.json").write_text(
-        json.dumps(
-            {question.id: ["none"] for question in list(QUESTIONS.values())[:30]}
-        )
+        json.dumps({question.id: ["none"] for question in list(QUESTIONS.values())[:30]})
     )
     with open(path, "a", encoding="utf-8") as more:
         more.write('[[systems]]\npredictions = "mine.json"\n')
     shown = CliRunner().invoke(command, ["evaluate", str(path)])
     assert shown.exit_code == 0, shown.output
-    lines = {
-        line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[2:]
-    }
+    lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[2:]}
     assert lines["all"][:4] == ["100.0"] * 4 and lines["one"][2] == "–"
     assert lines["mine"] == ["0.0", "0.0", "–", "–", "–"]
     printed = CliRunner().invoke(command, ["evaluate", "systems", str(path), "--json"])
     body = json.loads(printed.stdout.splitlines()[-1])
-    assert body["questions"] == 30 and [
-        system["name"] for system in body["systems"]
-    ] == ["all", "one", "mine"]
+    assert body["questions"] == 30 and [system["name"] for system in body["systems"]] == [
+        "all",
+        "one",
+        "mine",
+    ]
 
 
 def test_another_compact_model_is_another_system(
@@ -163,9 +159,7 @@ def test_systems_of_one_file_are_told_before_any_runs(
     names: tuple[str, ...], message: str, file: tuple[Path, dict[str, Knowing]]
 ) -> None:
     path, answerers = file
-    entries = "".join(
-        f'[[systems]]\nfile = "all.toml"\nname = "{name}"\n' for name in names
-    )
+    entries = "".join(f'[[systems]]\nfile = "all.toml"\nname = "{name}"\n' for name in names)
     path.write_text(f'dataset = "sample/questions"\nlimit = 3\n{entries}')
     with pytest.raises(BadConfig, match=message):
         evaluate_systems(path)

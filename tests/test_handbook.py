@@ -100,11 +100,7 @@ def test_answers_of_a_question_differ() -> None:
 
 
 def read_firms() -> list[dict[str, Any]]:
-    return [
-        row
-        for path in sorted((RECIPES / "firms").glob("*.jsonl"))
-        for row in rows(path)
-    ]
+    return [row for path in sorted((RECIPES / "firms").glob("*.jsonl")) for row in rows(path)]
 
 
 def learnt_documents() -> dict[str, str]:

@@ -40,8 +40,7 @@ def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     with Journal(out, ABOUT, QUESTIONS) as journal:
         journal.add(QUESTIONS[0], {"n": 1})
         with pytest.raises(
-            BadInput,
-            match=r"out\.json\.partial' is being written by another run\. Wait",
+            BadInput, match=r"out\.json\.partial' is being written by another run\. Wait"
         ):
             done(out, 1)
         journal.add(QUESTIONS[1], {"n": 2})
@@ -72,9 +71,7 @@ def test_a_file_that_another_run_removed_in_between_is_not_held(
         done(tmp_path / "out.json", 1)
 
 
-@pytest.mark.parametrize(
-    "error", [ModuleNotFoundError("fcntl"), OSError("no locks here")]
-)
+@pytest.mark.parametrize("error", [ModuleNotFoundError("fcntl"), OSError("no locks here")])
 def test_without_locks_it_works_too(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,24 +82,25 @@ def test_without_locks_it_works_too(
     assert done(tmp_path / "out.json", 9) == ["q0", "q1", "q2", "q3"]
 
 
-@pytest.mark.parametrize(
-    "half", [b"", b'{"id": "q1", "n', b'{"id": "q1", "n": 2}', b"\xc3"]
-)
+@pytest.mark.parametrize("half", [b"", b'{"id": "q1", "n', b'{"id": "q1", "n": 2}', b"\xc3"])
 def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
     out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
     done(out, 1)
     partial.write_bytes(partial.read_bytes() + half)
     assert done(out, 9) == ["q1", "q2", "q3"]
-    assert [
-        json.loads(line).get("id") for line in partial.read_bytes().splitlines()
-    ] == [None, "q0", "q1", "q2", "q3"]
+    assert [json.loads(line).get("id") for line in partial.read_bytes().splitlines()] == [
+        None,
+        "q0",
+        "q1",
+        "q2",
+        "q3",
+    ]
     partial.write_bytes(b'{"dataset": "mi')
     assert done(out, 1) == ["q0"]
 
 
 @pytest.mark.parametrize(
-    "line",
-    [b'{"id": "q1", "n"', b"\0\0\0\0", b"\xff", b"3", b'{"n": 2}', b"", b"[" * 100_000],
+    "line", [b'{"id": "q1", "n"', b"\0\0\0\0", b"\xff", b"3", b'{"n": 2}', b"", b"[" * 100_000]
 )
 def test_a_damaged_line_is_told(line: bytes, tmp_path: Path) -> None:
     out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
@@ -110,9 +108,7 @@ def test_a_damaged_line_is_told(line: bytes, tmp_path: Path) -> None:
     head, first, second = partial.read_bytes().splitlines()
     damaged = b"\n".join([head, first, line, second, b""])
     partial.write_bytes(damaged)
-    with pytest.raises(
-        BadInput, match=r"out\.json\.partial', line 3: damaged\. Remove that line"
-    ):
+    with pytest.raises(BadInput, match=r"out\.json\.partial', line 3: damaged\. Remove that line"):
         done(out, 1)
     assert partial.read_bytes() == damaged
     partial.write_bytes(b"\n".join([head, first, second, b""]))
@@ -129,8 +125,7 @@ def test_what_cannot_be_done_is_told_before_it_begins(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"is a folder\. Choose a file"):
             done(path, 1)
     with pytest.raises(
-        BadInput,
-        match=r"Several questions have the id 'q0'\. Give each an id of its own",
+        BadInput, match=r"Several questions have the id 'q0'\. Give each an id of its own"
     ):
         done(tmp_path / "out.json", 1, [*QUESTIONS, Question("q0", "Who?")])
     with pytest.raises(BadInput, match="Several questions"):
@@ -163,20 +158,13 @@ def test_half_a_surrogate_pair_is_written_as_it_was(tmp_path: Path) -> None:
     one = {"type": "singleAnswer", "answer": ["\ud800"]}
     path.write_text(
         json.dumps(
-            [
-                {"id": f"q{n}", "question": "Who \ud800?", "annotations": [one]}
-                for n in range(4)
-            ]
+            [{"id": f"q{n}", "question": "Who \ud800?", "annotations": [one]} for n in range(4)]
         )
     )
     with pytest.raises(RuntimeError):
         predict(Halves(2), str(path), out, system={"name": "\ud800"}, batch=1)
     predict(Halves(2), str(path), out, system={"name": "\ud800"}, batch=1)
-    assert json.loads(out.read_bytes())["q3"] == [
-        {"question": "Who \ud800?é", "answer": "\udc00"}
-    ]
+    assert json.loads(out.read_bytes())["q3"] == [{"question": "Who \ud800?é", "answer": "\udc00"}]
     assert b"\\udc00" in out.read_bytes() and "é" in out.read_text(encoding="utf-8")
-    assert is_of(out, {"name": "\ud800"}, str(path)) and beside(out).read_text(
-        encoding="utf-8"
-    )
+    assert is_of(out, {"name": "\ud800"}, str(path)) and beside(out).read_text(encoding="utf-8")
     assert score("ambignq", path, out).metrics["f1_ans"] == 0.0

@@ -29,16 +29,12 @@ from whichsense.types import FOR_BENCHMARKS, FOR_PEOPLE, AskedAgain, Reading
 HITS = [
     passage_hit("The film Dune of 1984 was made by David Lynch.", "Dune (1984 film)"),
     passage_hit("Sand moves in the wind.", "Dune (sand)"),
-    passage_hit(
-        "The film Dune of 2021 was made by Denis Villeneuve.", "Dune (2021 film)"
-    ),
+    passage_hit("The film Dune of 2021 was made by Denis Villeneuve.", "Dune (2021 film)"),
 ]
 WHOLE = Pipeline(
     FakeRetriever(HITS),
     FakeReranker(),
-    FakeReader(
-        {"1984": "David Lynch", "2021": "Denis Villeneuve", "2000": "John Harrison"}
-    ),
+    FakeReader({"1984": "David Lynch", "2021": "Denis Villeneuve", "2000": "John Harrison"}),
     FakeDisambiguator(),
     FakeVerifier(),
     FakeClarifier(),
@@ -64,10 +60,7 @@ def test_a_string_is_no_list_of_questions() -> None:
 def test_reranker_decides_what_is_kept() -> None:
     two = dataclasses.replace(WHOLE, keep=2)
     (kept,) = two.run(["Who made the film Dune?"], "evidence")
-    assert [hit.passage.title for hit in kept.hits] == [
-        "Dune (1984 film)",
-        "Dune (2021 film)",
-    ]
+    assert [hit.passage.title for hit in kept.hits] == ["Dune (1984 film)", "Dune (2021 film)"]
     plain = dataclasses.replace(WHOLE, reranker=None, depth=1)
     assert plain.run(["Who?"], "evidence")[0].hits == tuple(HITS[:1])
 
@@ -114,24 +107,16 @@ def test_a_deadline_ends_a_batch_with_what_it_has() -> None:
 
 def test_a_case_survives_json() -> None:
     (case,) = WHOLE.run(["Who made the film Dune?"], "clarification")
-    case = dataclasses.replace(
-        case, long_answer=WHOLE.summarize(case), scratch=object()
-    )
+    case = dataclasses.replace(case, long_answer=WHOLE.summarize(case), scratch=object())
     written = json.loads(json.dumps(case.to_json()))
     assert written["schema"] == 4 and "scratch" not in written
-    assert (
-        Case.from_json(written) == case
-        and pickle.loads(pickle.dumps(written)) == written
-    )
+    assert Case.from_json(written) == case and pickle.loads(pickle.dumps(written)) == written
     wrong = [
         ({**written, "schema": 1}, "schema"),
         ({key: value for key, value in written.items() if key != "hits"}, "hits"),
         ({**written, "question": 3}, "question"),
         ({**written, "colour": 3}, "colour"),
-        (
-            {**written, "hits": [{**written["hits"][0], "score": "x"}]},
-            r"hits\[0\].score",
-        ),
+        ({**written, "hits": [{**written["hits"][0], "score": "x"}]}, r"hits\[0\].score"),
         ([], "schema"),
     ]
     for value, named in wrong:
@@ -147,11 +132,7 @@ def test_possible_readings_survive_json() -> None:
     written = json.loads(json.dumps(case.to_json()))
     assert written["readings"][0]["source"] == "Dune (1984 film)"
     assert written["readings"][0]["asked_again"] is None
-    assert written["possible"][0]["asked_again"] == {
-        "own": 0.9,
-        "other": 0.05,
-        "fluent": 0.8,
-    }
+    assert written["possible"][0]["asked_again"] == {"own": 0.9, "other": 0.05, "fluent": 0.8}
     assert Case.from_json(written) == case
     del written["possible"][0]["asked_again"]["other"]
     with pytest.raises(BadInput, match=r"possible\[0\].asked_again: .*'other'"):
@@ -216,8 +197,6 @@ def test_missing_stage_is_named(ask: str, stage: str) -> None:
 
 def test_over_a_real_index() -> None:
     pipeline = Pipeline(IndexRetriever(sample.index()), keep=3)
-    found = pipeline.run(
-        ["When was the city of New York founded?", "Who wrote it?"], "evidence"
-    )
+    found = pipeline.run(["When was the city of New York founded?", "Who wrote it?"], "evidence")
     assert [len(case.hits) for case in found] == [3, 3]
     assert found[0].hits[0].passage.id.startswith("new-york")

@@ -56,9 +56,7 @@ def questions(tmp_path: Path) -> Path:
 
 
 def test_official_form(questions: Path, tmp_path: Path) -> None:
-    done = predict(
-        Echo(), str(questions), tmp_path / "out.json", system={"name": "echo"}, limit=20
-    )
+    done = predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "echo"}, limit=20)
     found = json.loads((tmp_path / "out.json").read_text())
     assert list(found) == [f"q{n}" for n in range(20)]
     assert found["q3"] == [
@@ -75,9 +73,7 @@ def test_official_form(questions: Path, tmp_path: Path) -> None:
     assert not is_of(tmp_path / "out.json", {"name": "other"}, str(questions))
     gold = tmp_path / "gold.json"
     gold.write_text(json.dumps(json.loads(questions.read_text())[:20]))
-    assert score("ambignq", gold, tmp_path / "out.json").metrics[
-        "f1_ans"
-    ] == pytest.approx(2 / 3)
+    assert score("ambignq", gold, tmp_path / "out.json").metrics["f1_ans"] == pytest.approx(2 / 3)
 
 
 def test_the_questions_are_not_written_over(questions: Path) -> None:
@@ -101,21 +97,14 @@ class Sure:
 
 
 def test_confidence_is_told_where_there_is_one(questions: Path, tmp_path: Path) -> None:
-    predict(
-        Sure(), str(questions), tmp_path / "out.json", system={"name": "sure"}, limit=2
-    )
+    predict(Sure(), str(questions), tmp_path / "out.json", system={"name": "sure"}, limit=2)
     first, *others = json.loads((tmp_path / "out.json").read_text())["q1"]
-    assert first["confidence"] == 0.6254 and not any(
-        "confidence" in one for one in others
-    )
+    assert first["confidence"] == 0.6254 and not any("confidence" in one for one in others)
 
 
 def test_answers_only(questions: Path, tmp_path: Path) -> None:
     predict(Echo(), str(questions), tmp_path / "out.json", rewrites=False, limit=2)
-    assert json.loads((tmp_path / "out.json").read_text()) == {
-        "q0": ["6", "é"],
-        "q1": ["6", "é"],
-    }
+    assert json.loads((tmp_path / "out.json").read_text()) == {"q0": ["6", "é"], "q1": ["6", "é"]}
 
 
 def test_goes_on_after_a_failure(questions: Path, tmp_path: Path) -> None:
@@ -149,19 +138,8 @@ def test_goes_on_after_a_kill(questions: Path, tmp_path: Path) -> None:
 
 def test_another_system_does_not_go_on(questions: Path, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
-        predict(
-            Echo(fail_at=20),
-            str(questions),
-            tmp_path / "out.json",
-            system={"name": "a"},
-        )
+        predict(Echo(fail_at=20), str(questions), tmp_path / "out.json", system={"name": "a"})
     with pytest.raises(BadInput, match="another system"):
         predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "b"})
     with pytest.raises(BadInput, match="another system"):
-        predict(
-            Echo(),
-            str(questions),
-            tmp_path / "out.json",
-            system={"name": "a"},
-            limit=30,
-        )
+        predict(Echo(), str(questions), tmp_path / "out.json", system={"name": "a"}, limit=30)

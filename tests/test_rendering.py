@@ -15,15 +15,7 @@ from whichsense.text.rendering import (
     show_sources,
     show_story,
 )
-from whichsense.types import (
-    Case,
-    Citation,
-    Clarification,
-    LongAnswer,
-    Option,
-    Reading,
-    Span,
-)
+from whichsense.types import Case, Citation, Clarification, LongAnswer, Option, Reading, Span
 
 HIT = passage_hit("David Lynch directed the *1984* film. It failed.", "Dune (film)")
 READING = Reading("Who made it?", "David Lynch", (Span(HIT.passage, 0, 11),), 0.9)
@@ -56,15 +48,10 @@ def test_control_characters_reach_no_format() -> None:
 
 def test_a_question_back_is_numbered() -> None:
     options = (Option("1", "the film", "of 1984"), Option("2", "the book"))
-    asked = Clarification(
-        "Version", "Which version: the film, or the book?", "version", options
-    )
+    asked = Clarification("Version", "Which version: the film, or the book?", "version", options)
     lines = MARKDOWN.write(show_clarification(asked)).splitlines()
     assert lines[0] == "**Which version?**"
-    assert [line for line in lines if line[:1].isdigit()] == [
-        "1. the film",
-        "2. the book",
-    ]
+    assert [line for line in lines if line[:1].isdigit()] == ["1. the film", "2. the book"]
 
 
 def test_a_story_cites_its_passages_with_the_support_marked() -> None:

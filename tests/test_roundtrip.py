@@ -51,15 +51,9 @@ class ScriptedRewriter:
 
 
 def round_trip(
-    question: str,
-    hits: Sequence[Hit],
-    reader: Reader,
-    rewriter: Disambiguator,
-    rounds: int,
+    question: str, hits: Sequence[Hit], reader: Reader, rewriter: Disambiguator, rounds: int
 ) -> list[Reading]:
-    pipeline = Pipeline(
-        FakeRetriever(hits), reader=reader, disambiguator=rewriter, rounds=rounds
-    )
+    pipeline = Pipeline(FakeRetriever(hits), reader=reader, disambiguator=rewriter, rounds=rounds)
     return list(pipeline.readings(question))
 
 
@@ -83,21 +77,13 @@ def test_a_hidden_third_answer_is_found() -> None:
     assert [one.question for one in found] == [
         f"{PROMPT} ({answer})" for answer in ("370", "186", "100")
     ]
-    assert reader.asked == [
-        PROMPT,
-        f"{PROMPT} (370)",
-        f"{PROMPT} (186)",
-        f"{PROMPT} (100)",
-    ]
+    assert reader.asked == [PROMPT, f"{PROMPT} (370)", f"{PROMPT} (186)", f"{PROMPT} (100)"]
     assert rewriter.given == [["370", "186"], ["370", "186", "100"]]
 
 
 def test_without_rounds_it_is_one_pass() -> None:
     reader = ScriptedReader({PROMPT: ["370", "186"], f"{PROMPT} (370)": ["100"]})
-    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=0)) == [
-        "370",
-        "186",
-    ]
+    assert answers(round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=0)) == ["370", "186"]
     assert reader.asked == [PROMPT]
 
 
@@ -122,10 +108,7 @@ class EndlessReader:
 
     def _two_more(self) -> tuple[Candidate, ...]:
         self.count += 2
-        return (
-            Candidate(f"answer {self.count - 1}", 1.0),
-            Candidate(f"answer {self.count}", 1.0),
-        )
+        return (Candidate(f"answer {self.count - 1}", 1.0), Candidate(f"answer {self.count}", 1.0))
 
 
 def test_it_ends_even_if_the_reader_never_does() -> None:
@@ -136,31 +119,21 @@ def test_it_ends_even_if_the_reader_never_does() -> None:
         reader.count / 2 <= 1 + 2 + 4 + 8
     )  # the prompt, and each round the rewrites of the round before
     many = EndlessReader()
-    assert (
-        len(round_trip(PROMPT, HITS, many, ScriptedRewriter(), rounds=10**6))
-        == MOST_ANSWERS
-    )
+    assert len(round_trip(PROMPT, HITS, many, ScriptedRewriter(), rounds=10**6)) == MOST_ANSWERS
     assert many.count / 2 <= MOST_ANSWERS + 1
 
 
 def test_rewrites_that_repeat_the_prompt_are_not_asked_again() -> None:
     reader = ScriptedReader({PROMPT: ["a", "b"]})
-    assert answers(round_trip(PROMPT, HITS, reader, PromptCopy(), rounds=100)) == [
-        "a",
-        "b",
-    ]
+    assert answers(round_trip(PROMPT, HITS, reader, PromptCopy(), rounds=100)) == ["a", "b"]
     assert reader.asked == [PROMPT]
 
 
 def test_one_answer_needs_no_round() -> None:
     reader = ScriptedReader({PROMPT: ["a"]})
-    assert round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=9) == [
-        Reading(PROMPT, "a")
-    ]
+    assert round_trip(PROMPT, HITS, reader, ScriptedRewriter(), rounds=9) == [Reading(PROMPT, "a")]
     assert reader.asked == [PROMPT]
-    assert (
-        round_trip(PROMPT, HITS, ScriptedReader({}), ScriptedRewriter(), rounds=9) == []
-    )
+    assert round_trip(PROMPT, HITS, ScriptedReader({}), ScriptedRewriter(), rounds=9) == []
 
 
 @dataclass
@@ -205,9 +178,7 @@ def test_what_is_merely_possible_is_neither_lost_nor_doubled() -> None:
 
 def test_the_pipeline_takes_rounds() -> None:
     reader = ScriptedReader({PROMPT: ["370", "186"]})
-    pipeline = Pipeline(
-        FakeRetriever(HITS), reader=reader, disambiguator=FakeDisambiguator()
-    )
+    pipeline = Pipeline(FakeRetriever(HITS), reader=reader, disambiguator=FakeDisambiguator())
     once = pipeline.readings(PROMPT)
     hidden = ScriptedReader({**reader.script, once[0].question: ["100"]})
     again = replace(pipeline, reader=hidden, rounds=4)
@@ -222,8 +193,7 @@ def test_many_questions_go_round_together() -> None:
         "c": ["5", "6"], "c (5)": ["7"], "c (7)": ["8"],
     }  # fmt: skip
     apart = [
-        round_trip(one, HITS, ScriptedReader(script), ScriptedRewriter(), rounds=5)
-        for one in "abc"
+        round_trip(one, HITS, ScriptedReader(script), ScriptedRewriter(), rounds=5) for one in "abc"
     ]
     reader = ScriptedReader(script)
     pipeline = Pipeline(
@@ -231,10 +201,6 @@ def test_many_questions_go_round_together() -> None:
     )
     together = [list(case.readings) for case in pipeline.run(["a", "b", "c"])]
     assert together == apart
-    assert [answers(found) for found in apart] == [
-        ["1", "2", "3"],
-        ["4"],
-        ["5", "6", "7", "8"],
-    ]
+    assert [answers(found) for found in apart] == [["1", "2", "3"], ["4"], ["5", "6", "7", "8"]]
     assert reader.calls == [3, 4, 2, 1]
     assert pipeline.run([]) == []

@@ -59,10 +59,7 @@ def test_every_answer_stands_in_its_evidence() -> None:
             for pair in annotation.get("qaPairs", [annotation]):
                 assert pair["evidence"], row["id"]
                 for passage in pair["evidence"]:
-                    assert pair["answer"][0] in PASSAGES[passage]["text"], (
-                        row["id"],
-                        passage,
-                    )
+                    assert pair["answer"][0] in PASSAGES[passage]["text"], (row["id"], passage)
 
 
 def test_readings_differ() -> None:
@@ -72,9 +69,7 @@ def test_readings_differ() -> None:
         assert len({pair["question"] for pair in pairs}) == len(pairs), row["id"]
         assert row["question"] not in {pair["question"] for pair in pairs}, row["id"]
         aliases = [
-            normalize(alias)
-            for pair in pairs
-            for alias in {normalize(a) for a in pair["answer"]}
+            normalize(alias) for pair in pairs for alias in {normalize(a) for a in pair["answer"]}
         ]
         assert len(set(aliases)) == len(aliases), row["id"]
 
@@ -99,11 +94,7 @@ def test_without_a_home_nothing_is_left_behind(tmp_path: Path) -> None:
     code = "from whichsense import sample; print(len(sample.index()))"
     environment = {**os.environ, "XDG_CACHE_HOME": str(home), "TMPDIR": str(temporary)}
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert int(done.stdout) == len(sample.PASSAGES.read_text().splitlines())
     assert list(temporary.iterdir()) == []

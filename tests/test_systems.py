@@ -19,17 +19,8 @@ from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.clarify import SeqClarifier
 from whichsense.stages.detect import AnswersDetector
 from whichsense.stages.disambiguate import PromptCopy, SeqDisambiguator
-from whichsense.stages.read import (
-    CompactReader,
-    ExtractiveReader,
-    SeqReader,
-    VotingReader,
-)
-from whichsense.stages.rerank import (
-    CompactReranker,
-    CrossEncoderReranker,
-    JointReranker,
-)
+from whichsense.stages.read import CompactReader, ExtractiveReader, SeqReader, VotingReader
+from whichsense.stages.rerank import CompactReranker, CrossEncoderReranker, JointReranker
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import EMVerifier, LMVerifier
 from whichsense.systems import System, build, describe, load, load_settings
@@ -92,13 +83,9 @@ def test_refuel(tmp_path: Path, models: dict[str, str]) -> None:
         pipeline.reader, SeqReader
     )
     assert (
-        isinstance(pipeline.disambiguator, SeqDisambiguator)
-        and pipeline.disambiguator.beams == 1
+        isinstance(pipeline.disambiguator, SeqDisambiguator) and pipeline.disambiguator.beams == 1
     )
-    assert (
-        isinstance(pipeline.verifier, LMVerifier)
-        and pipeline.verifier.threshold == -5.0
-    )
+    assert isinstance(pipeline.verifier, LMVerifier) and pipeline.verifier.threshold == -5.0
 
 
 def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
@@ -107,17 +94,10 @@ def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
     found = system(tmp_path, body)
     assert isinstance(found.answerer, Pipeline) and not found.rewrites
     assert (
-        isinstance(found.answerer.reader, ExtractiveReader)
-        and found.answerer.reader.gamma == 0.1
+        isinstance(found.answerer.reader, ExtractiveReader) and found.answerer.reader.gamma == 0.1
     )
-    assert (
-        isinstance(found.answerer.reranker, JointReranker)
-        and found.answerer.reranker.picks == 3
-    )
-    assert (
-        isinstance(found.answerer.disambiguator, PromptCopy)
-        and found.answerer.depth == 100
-    )
+    assert isinstance(found.answerer.reranker, JointReranker) and found.answerer.reranker.picks == 3
+    assert isinstance(found.answerer.disambiguator, PromptCopy) and found.answerer.depth == 100
     voting = system(
         tmp_path,
         f'reader = {{ provider = "vote", models = ["{models["spans"]}", "{models["fid"]}"] }}\n'
@@ -128,8 +108,7 @@ def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
     )
     assert isinstance(voting.answerer.verifier, EMVerifier)
     assert system(
-        tmp_path,
-        f'reader.model = "{models["fid"]}"\ndisambiguator.provider = "prompt-copy"',
+        tmp_path, f'reader.model = "{models["fid"]}"\ndisambiguator.provider = "prompt-copy"'
     ).rewrites
 
 
@@ -163,20 +142,14 @@ def test_every_stage_may_be_named(tmp_path: Path, models: dict[str, str]) -> Non
     ("body", "error", "told"),
     [
         ("depth = 3", MissingStage, "needs a reader"),
-        (
-            'reader.modle = "x"',
-            BadConfig,
-            "unknown key 'reader.modle'. Did you mean 'model'",
-        ),
+        ('reader.modle = "x"', BadConfig, "unknown key 'reader.modle'. Did you mean 'model'"),
         ('reader.model = "nowhere"', BadConfig, "'nowhere' holds no trained model"),
         ('reader.provider = "llama"', BadConfig, "no provider 'llama'"),
         ("reader = 3", BadConfig, "'reader' must be a table"),
         ("reader = {}", BadConfig, "[reader] needs a model"),
     ],
 )
-def test_mistakes_are_told(
-    body: str, error: type[Exception], told: str, tmp_path: Path
-) -> None:
+def test_mistakes_are_told(body: str, error: type[Exception], told: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=told.replace("[", r"\[")):
         system(tmp_path, body)
 
@@ -184,9 +157,7 @@ def test_mistakes_are_told(
 SHIPPED = Path(__file__).parents[1] / "systems"
 
 
-@pytest.mark.parametrize(
-    "path", sorted(SHIPPED.rglob("*.toml")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted(SHIPPED.rglob("*.toml")), ids=lambda path: path.stem)
 def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
     """Every model that a shipped system names is what a shipped recipe leaves, and its settings exist."""
     if path == SHIPPED / "all.toml":
@@ -205,9 +176,7 @@ def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
         variants = tomllib.loads(file.read_text(encoding="utf-8")).get("variants", {})
         recipes |= {file.stem, *variants}
     for model in (
-        stage["model"]
-        for stage in dataclasses.asdict(table).values()
-        if isinstance(stage, dict)
+        stage["model"] for stage in dataclasses.asdict(table).values() if isinstance(stage, dict)
     ):
         assert not model or (
             Path(model).parent.name in recipes
@@ -216,14 +185,10 @@ def test_shipped_systems_name_what_recipes_train(path: Path) -> None:
         )
 
 
-def test_compact_for_all_stages_or_for_one(
-    tmp_path: Path, models: dict[str, str]
-) -> None:
+def test_compact_for_all_stages_or_for_one(tmp_path: Path, models: dict[str, str]) -> None:
     whole = load()
     assert isinstance(whole, Pipeline) and isinstance(whole.reader, CompactReader)
-    assert (
-        isinstance(whole.reranker, CompactReranker) and whole.disambiguator is not None
-    )
+    assert isinstance(whole.reranker, CompactReranker) and whole.disambiguator is not None
     mixed = system(
         tmp_path, f'provider = "compact"\nkeep = 7\nreader.model = "{models["spans"]}"'
     ).answerer
@@ -262,9 +227,7 @@ def test_unknown_provider() -> None:
         load_settings("seq2seq")
 
 
-def test_description_changes_with_the_training_run(
-    tmp_path: Path, models: dict[str, str]
-) -> None:
+def test_description_changes_with_the_training_run(tmp_path: Path, models: dict[str, str]) -> None:
     found = system(tmp_path, f'reader.model = "{models["spans"]}"')
     before = describe(found.settings, sample.index())
     assert before == describe(found.settings, sample.index())

@@ -17,19 +17,15 @@ HITS = [passage_hit("Ann won in 2012, Bob in 2013.")]
 
 
 def readings(*scores: tuple[str, float]) -> list[Reading]:
-    return [
-        Reading(f"who? {answer}", answer, confidence=score) for answer, score in scores
-    ]
+    return [Reading(f"who? {answer}", answer, confidence=score) for answer, score in scores]
 
 
 def test_at_least_one_stays() -> None:
-    assert [one.answer for one in above(readings(("a", -9.0), ("b", -7.0)), -6.1)] == [
-        "b"
+    assert [one.answer for one in above(readings(("a", -9.0), ("b", -7.0)), -6.1)] == ["b"]
+    assert [one.answer for one in above(readings(("a", -1.0), ("b", -7.0), ("c", -6.1)), -6.1)] == [
+        "a",
+        "c",
     ]
-    assert [
-        one.answer
-        for one in above(readings(("a", -1.0), ("b", -7.0), ("c", -6.1)), -6.1)
-    ] == ["a", "c"]
     assert above([], -6.1) == []
 
 

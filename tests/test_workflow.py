@@ -42,9 +42,7 @@ def test_the_matrix_covers_what_the_package_promises() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     prefix = "Programming Language :: Python :: "
     classifiers = project["project"]["classifiers"]
-    promised = {
-        one.removeprefix(prefix) for one in classifiers if one.startswith(prefix)
-    }
+    promised = {one.removeprefix(prefix) for one in classifiers if one.startswith(prefix)}
     matrix = job()["strategy"]["matrix"]
     assert set(matrix["python"]) == promised
     systems = {runner.split("-")[0] for runner in matrix["runner"]}

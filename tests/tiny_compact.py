@@ -21,12 +21,7 @@ CHARACTERS = string.ascii_lowercase + string.digits
 WORDS = """who when what which where how many wrote played plays the in of a film novel book dune everest first was by
 climbed is it directed made released 1984 2021 1953 1978 david lynch denis villeneuve frank herbert edmund hillary
 winter mountain oxygen without and on , . ? ' ( ) -""".split()
-VOCABULARY = [
-    *SIGNS,
-    *CHARACTERS,
-    *(f"##{character}" for character in CHARACTERS),
-    *WORDS,
-]
+VOCABULARY = [*SIGNS, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *WORDS]
 
 
 def tiny_net(seed: int = 0) -> tuple[Any, Any]:
@@ -37,13 +32,7 @@ def tiny_net(seed: int = 0) -> tuple[Any, Any]:
 
     torch.manual_seed(seed)
     shape = CompactConfig(
-        vocabulary=len(VOCABULARY),
-        width=48,
-        heads=4,
-        inner=96,
-        positions=256,
-        layers=4,
-        early=2,
+        vocabulary=len(VOCABULARY), width=48, heads=4, inner=96, positions=256, layers=4, early=2
     )
     net = CompactNet(shape).eval()
     for name, parameter in net.named_parameters():
@@ -71,9 +60,7 @@ def tiny_writer(words: Any, seed: int = 0) -> Any:
             parameter.data.normal_(0, 0.2)
         elif "norm" not in name:
             parameter.data.normal_(0, 0.1)
-    net.out_bias.data[SIGNS.index("[SEP]")] = (
-        4.0  # a random model would seldom come to an end
-    )
+    net.out_bias.data[SIGNS.index("[SEP]")] = 4.0  # a random model would seldom come to an end
     return net
 
 
@@ -81,9 +68,7 @@ def weights_of(net: Any) -> dict[str, Any]:
     return {name: value.numpy() for name, value in net.state_dict().items()}
 
 
-def exported(
-    folder: Path, *, int8: bool = True, seed: int = 0, for_people: bool = False
-) -> Path:
+def exported(folder: Path, *, int8: bool = True, seed: int = 0, for_people: bool = False) -> Path:
     """The tiny model in a folder, as the runtime reads it; `for_people`: with a verifier."""
     from whichsense.models.compact.export import export
 
@@ -108,16 +93,8 @@ def scored(folder: Path, **settings: float) -> Path:
     from whichsense.models.compact.scorer import Judge, Net, Scorer
 
     def net(bias: float, **weights: float) -> Net:
-        flat = (
-            np.zeros(len(weights), dtype=np.float32),
-            np.ones(len(weights), dtype=np.float32),
-        )
-        return Net(
-            tuple(weights),
-            *flat,
-            np.array(list(weights.values()), dtype=np.float32),
-            bias,
-        )
+        flat = (np.zeros(len(weights), dtype=np.float32), np.ones(len(weights), dtype=np.float32))
+        return Net(tuple(weights), *flat, np.array(list(weights.values()), dtype=np.float32), bias)
 
     judge = Judge(net(1.0, mass=0.2, support=0.05), net(0.0, ambiguity=1.0))
     scorer = Scorer(net(4.0, null=0.0), net(0.0, titles=0.0), judge, judge)
@@ -129,10 +106,7 @@ def rescored(scorer: Any, **settings: float) -> Any:
     """A scorer with other settings, of its own or of both its judges."""
     own = {name: value for name, value in settings.items() if hasattr(scorer, name)}
     judges = {name: value for name, value in settings.items() if name not in own}
-    both = {
-        name: replace(getattr(scorer, name), **judges)
-        for name in ("in_large", "in_small")
-    }
+    both = {name: replace(getattr(scorer, name), **judges) for name in ("in_large", "in_small")}
     return replace(scorer, **own, **both)
 
 

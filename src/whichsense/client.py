@@ -11,14 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
@@ -144,9 +137,7 @@ def case(case_id: str) -> ApiRequest[Case | None]:
 
 def cases(**filters: Any) -> ApiRequest[list[dict[str, Any]]]:
     """What was asked, newest first; filters: `limit`, `before`, `kind`, `containing`, `index`."""
-    return ApiRequest(
-        "GET", "/v1/cases", lambda value: list(value["cases"]), query=filters
-    )
+    return ApiRequest("GET", "/v1/cases", lambda value: list(value["cases"]), query=filters)
 
 
 def delete(case_id: str) -> ApiRequest[None]:
@@ -154,9 +145,7 @@ def delete(case_id: str) -> ApiRequest[None]:
     return ApiRequest("DELETE", _path(case_id), _nothing)
 
 
-def feedback(
-    case_id: str, verdict: str, about: str = "", correction: str = ""
-) -> ApiRequest[None]:
+def feedback(case_id: str, verdict: str, about: str = "", correction: str = "") -> ApiRequest[None]:
     """Say what you think of an answer: "up" or "down", what is wrong, and what is right."""
     body = {"verdict": verdict, "about": about, "correction": correction}
     return ApiRequest("POST", f"{_path(case_id)}/feedback", _nothing, body)
@@ -175,9 +164,7 @@ def reply(conversation_id: str, text: str) -> ApiRequest[ServedConversation]:
     return _reply(conversation_id, {"text": text})
 
 
-def choose(
-    conversation_id: str, options: Sequence[str]
-) -> ApiRequest[ServedConversation]:
+def choose(conversation_id: str, options: Sequence[str]) -> ApiRequest[ServedConversation]:
     """Choose options by their ids; none: skip the question back."""
     return _reply(conversation_id, {"options": list(options)})
 
@@ -187,9 +174,7 @@ def explain(conversation_id: str) -> ApiRequest[ServedConversation]:
     return _reply(conversation_id, {"explain": True})
 
 
-def _reply(
-    conversation_id: str, body: Mapping[str, Any]
-) -> ApiRequest[ServedConversation]:
+def _reply(conversation_id: str, body: Mapping[str, Any]) -> ApiRequest[ServedConversation]:
     path = f"/v1/conversations/{quote(conversation_id, safe='')}/replies"
     return ApiRequest("POST", path, ServedConversation.from_json, body)
 
@@ -200,9 +185,7 @@ def conversation(conversation_id: str) -> ApiRequest[ServedConversation]:
     return ApiRequest("GET", path, ServedConversation.from_json)
 
 
-def upload(
-    file: str | Path, name: str = "", *, index: str = ""
-) -> ApiRequest[dict[str, Any]]:
+def upload(file: str | Path, name: str = "", *, index: str = "") -> ApiRequest[dict[str, Any]]:
     """Add a file to an index, in the place of an earlier one of its name: what became of it."""
     path = _source(name or Path(file).name)
     content = Path(file).read_bytes()
@@ -212,9 +195,7 @@ def upload(
 def sources(*, index: str = "") -> ApiRequest[list[dict[str, Any]]]:
     """What is indexed, source by source, the latest first."""
     path = "/v1/corpus/sources"
-    return ApiRequest(
-        "GET", path, lambda value: list(value["sources"]), query=_of(index)
-    )
+    return ApiRequest("GET", path, lambda value: list(value["sources"]), query=_of(index))
 
 
 def delete_source(name: str, *, index: str = "") -> ApiRequest[dict[str, Any]]:
@@ -357,9 +338,7 @@ class EventLines:
         if "data" not in fields:
             return None
         self.last_id = fields.get("id", "")
-        event = StreamEvent(
-            self.last_id, fields.get("event", ""), json.loads(fields["data"])
-        )
+        event = StreamEvent(self.last_id, fields.get("event", ""), json.loads(fields["data"]))
         self.ended = event.name in ("done", "problem")
         if event.name == "problem":
             raise ServiceError(int(event.data.get("status", 500)), event.data)
@@ -403,9 +382,7 @@ def _connection(kind: str, url: str, key: str | None, timeout: float) -> Any:
 class Client(_Methods):
     """Asks a service. Use it in a `with` block, or close it."""
 
-    def __init__(
-        self, url: str = LOCAL, key: str | None = None, *, timeout: float = 120.0
-    ) -> None:
+    def __init__(self, url: str = LOCAL, key: str | None = None, *, timeout: float = 120.0) -> None:
         self._http = _connection("Client", url, key, timeout)
 
     def stream(self, question: str, **options: Any) -> Iterator[StreamEvent]:
@@ -436,9 +413,7 @@ class Client(_Methods):
         while following.goes_on:
             broken, call = None, following.call
             try:
-                with self._http.stream(
-                    call.method, call.path, **call.options
-                ) as response:
+                with self._http.stream(call.method, call.path, **call.options) as response:
                     if not response.is_success:
                         response.read()
                     following.begin(response)
@@ -453,9 +428,7 @@ class Client(_Methods):
 class AsyncClient(_Methods):
     """The same for asyncio: every method is awaited."""
 
-    def __init__(
-        self, url: str = LOCAL, key: str | None = None, *, timeout: float = 120.0
-    ) -> None:
+    def __init__(self, url: str = LOCAL, key: str | None = None, *, timeout: float = 120.0) -> None:
         self._http = _connection("AsyncClient", url, key, timeout)
 
     def stream(self, question: str, **options: Any) -> AsyncIterator[StreamEvent]:
@@ -486,9 +459,7 @@ class AsyncClient(_Methods):
         while following.goes_on:
             broken, call = None, following.call
             try:
-                async with self._http.stream(
-                    call.method, call.path, **call.options
-                ) as response:
+                async with self._http.stream(call.method, call.path, **call.options) as response:
                     if not response.is_success:
                         await response.aread()
                     following.begin(response)

@@ -62,9 +62,7 @@ def load_as(record: type[Settings], path: str | Path) -> Settings:
     return from_table(record, table, where=str(path))
 
 
-def from_table(
-    record: type[Settings], table: Mapping[str, Any], where: str = "config"
-) -> Settings:
+def from_table(record: type[Settings], table: Mapping[str, Any], where: str = "config") -> Settings:
     """Build a dataclass from a table and check the names and types of all its keys.
 
     >>> from_table(Config, {"retrieve": {"method": "bm25"}}).retrieve.method
@@ -84,9 +82,7 @@ def _build(record: Any, table: Mapping[str, Any], where: str, prefix: str) -> An
     values = {}
     for key in table:
         if key not in names:
-            raise BadConfig(
-                f"{where}: unknown key '{prefix}{key}'. {did_you_mean(key, names)}"
-            )
+            raise BadConfig(f"{where}: unknown key '{prefix}{key}'. {did_you_mean(key, names)}")
     for key, value in table.items():
         values[key] = _value(hints[key], value, where, f"{prefix}{key}")
     try:

@@ -70,9 +70,7 @@ class MissingExtra(WhichsenseError):
     """An optional dependency is not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(
-            f"'{module}' is not installed. Run: pip install 'whichsense[{extra}]'"
-        )
+        super().__init__(f"'{module}' is not installed. Run: pip install 'whichsense[{extra}]'")
 
 
 class MissingStage(WhichsenseError):

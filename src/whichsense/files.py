@@ -59,19 +59,14 @@ class Source(io.RawIOBase):
                 f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again."
             ) from None
         except Exception as error:
-            if (
-                type(error).__name__ != "ZstdError"
-            ):  # zstandard is imported only for .zst
+            if type(error).__name__ != "ZstdError":  # zstandard is imported only for .zst
                 raise
             raise BadInput(
                 f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again."
             ) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
-        if (
-            self._given > self._bomb_floor
-            and self._given > _BOMB_RATIO * self._raw.tell()
-        ):
+        if self._given > self._bomb_floor and self._given > _BOMB_RATIO * self._raw.tell():
             raise BadInput(
                 f"'{self.path}' unpacks to over {_BOMB_RATIO} times its size: refused. Unpack it yourself."
             )
@@ -101,18 +96,13 @@ class _Zstd:
     def __init__(self, raw: BinaryIO) -> None:
         import zstandard
 
-        self._raw, self._unpacker = (
-            raw,
-            zstandard.ZstdDecompressor(max_window_size=2**31),
-        )
+        self._raw, self._unpacker = (raw, zstandard.ZstdDecompressor(max_window_size=2**31))
         self._frame: Any = None
         self._ready, self._at = b"", 0
 
     def read(self, size: int) -> bytes:
         while self._at >= len(self._ready):
-            chunk = self._raw.read(
-                2**12
-            )  # small: 4 KB of a bomb unpack to 128 MB at most
+            chunk = self._raw.read(2**12)  # small: 4 KB of a bomb unpack to 128 MB at most
             if not chunk:
                 if self._frame is not None:
                     raise EOFError("the last frame is not complete")
@@ -133,9 +123,7 @@ class _Zstd:
         return b"".join(pieces)
 
 
-def open_source(
-    path: str | Path, bomb_floor: int = BOMB_FLOOR
-) -> tuple[Source, io.BufferedReader]:
+def open_source(path: str | Path, bomb_floor: int = BOMB_FLOOR) -> tuple[Source, io.BufferedReader]:
     """Return the source (for its progress) and a buffered reader over it. Close the reader."""
     source = Source(path, bomb_floor)
     return source, io.BufferedReader(source, buffer_size=2**18)

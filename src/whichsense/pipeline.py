@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from whichsense.errors import BadInput, MissingStage
-from whichsense.jobs.limits import (
-    LimitReached,
-    Limits,
-    check_limits,
-    current_limits,
-    within,
-)
+from whichsense.jobs.limits import LimitReached, Limits, check_limits, current_limits, within
 from whichsense.protocols import (
     Clarifier,
     Detector,
@@ -26,14 +20,7 @@ from whichsense.protocols import (
     Verifier,
 )
 from whichsense.stages.roundtrip import RoundTrip, keep_distinct_answers
-from whichsense.types import (
-    FOR_PEOPLE,
-    Case,
-    Clarification,
-    LongAnswer,
-    Policy,
-    Reading,
-)
+from whichsense.types import FOR_PEOPLE, Case, Clarification, LongAnswer, Policy, Reading
 
 _Goal = Literal["evidence", "readings", "clarification", "long answer"]
 Step = tuple[str, Callable[[Sequence[Case]], list[Case]]]
@@ -89,11 +76,7 @@ class Pipeline:
         return self._advance(cases, self._steps(goal), limits, on_stage)
 
     def ask(
-        self,
-        question: str,
-        *,
-        limits: Limits | None = None,
-        on_stage: StageHook | None = None,
+        self, question: str, *, limits: Limits | None = None, on_stage: StageHook | None = None
     ) -> Case:
         """One question with every reading of it, best first; those that are merely possible are kept apart."""
         return self.run([question], limits=limits, on_stage=on_stage)[0]

@@ -32,15 +32,7 @@ from whichsense.index import Index
 from whichsense.models.llm.prompts import LLMSettings
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Answerer, Reranker, Searchable
-from whichsense.stages import (
-    clarify,
-    detect,
-    disambiguate,
-    read,
-    rerank,
-    summarize,
-    verify,
-)
+from whichsense.stages import clarify, detect, disambiguate, read, rerank, summarize, verify
 from whichsense.stages.baselines import DisambiguateFirst
 from whichsense.stages.clarify import ClarifierSettings
 from whichsense.stages.detect import DetectorSettings
@@ -73,8 +65,7 @@ STAGES: dict[str, tuple[Any, Mapping[str, Any]]] = {
 # The stages of a whole system that is named by a provider, with the provider of each.
 _WHOLE_SYSTEMS = {
     COMPACT: dict.fromkeys(
-        ("reranker", "reader", "disambiguator", "verifier", "clarifier", "summarizer"),
-        COMPACT,
+        ("reranker", "reader", "disambiguator", "verifier", "clarifier", "summarizer"), COMPACT
     ),
     # Evidence is found by the embedded model; everything else is thinking.
     LLM: {
@@ -368,10 +359,7 @@ def travelling(index: Searchable) -> Searchable | str | Path:
 
 
 def built_answerer(
-    settings: SystemSettings,
-    index: Searchable | str | Path,
-    policy: Policy,
-    threads: int,
+    settings: SystemSettings, index: Searchable | str | Path, policy: Policy, threads: int
 ) -> Answerer:
     """Return a system over an index that is opened here: what a worker loads once."""
     return build(settings, _open_index(index), policy, threads=threads).answerer
@@ -388,9 +376,7 @@ def _rewriting_first(
         raise BadConfig(
             f"System '{settings.name}' rewrites first: that needs both [detector] and [rewriter]."
         )
-    rewriter = build_stage(
-        "rewriter", settings.rewriter, disambiguate.REWRITERS, context
-    )
+    rewriter = build_stage("rewriter", settings.rewriter, disambiguate.REWRITERS, context)
     first = DisambiguateFirst(
         stages["detector"],
         rewriter,

@@ -20,25 +20,14 @@ from numpy.typing import NDArray
 
 from whichsense.stages.clarify import offer_each
 from whichsense.text.words import words
-from whichsense.types import (
-    Candidate,
-    Case,
-    Citation,
-    Hit,
-    LongAnswer,
-    Passage,
-    Reading,
-    Span,
-)
+from whichsense.types import Candidate, Case, Citation, Hit, LongAnswer, Passage, Reading, Span
 
 
 def passage_hit(text: str, title: str = "", score: float = 1.0) -> Hit:
     """Return a hit over a passage made on the spot."""
     return Hit(
         Passage(
-            id=hashlib.blake2b(text.encode(), digest_size=4).hexdigest(),
-            title=title,
-            text=text,
+            id=hashlib.blake2b(text.encode(), digest_size=4).hexdigest(), title=title, text=text
         ),
         score,
     )
@@ -158,9 +147,7 @@ class FakeDisambiguator:
             elif len(case.answers) > 1:
                 question = f"{question.rstrip('?')} ({hint})?"
             confidence = self._weight(answer) / total
-            readings.append(
-                Reading(question, answer.answer, answer.spans, confidence, source)
-            )
+            readings.append(Reading(question, answer.answer, answer.spans, confidence, source))
         return tuple(readings)
 
     @staticmethod

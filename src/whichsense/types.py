@@ -58,10 +58,7 @@ Record = TypeVar("Record")
 def encode(value: Any) -> Any:
     """JSON values of a record, or of a tuple or mapping of records."""
     if dataclasses.is_dataclass(value):
-        return {
-            name: encode(getattr(value, name))
-            for name in serialised_fields(type(value))
-        }
+        return {name: encode(getattr(value, name)) for name in serialised_fields(type(value))}
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
@@ -82,8 +79,7 @@ def decode(record: type[Record], value: Any, where: str = "") -> Record:
         if name not in hints:
             raise BadInput(f"{where}: there is no field '{name}'.")
     fields = {
-        name: _decode_field(hint, value[name], f"{where}.{name}")
-        for name, hint in hints.items()
+        name: _decode_field(hint, value[name], f"{where}.{name}") for name, hint in hints.items()
     }
     return record(**fields)
 
@@ -120,8 +116,7 @@ def _decode_field(hint: Any, value: Any, where: str) -> Any:
     if origin is not None:  # Mapping[str, X]
         _expect(isinstance(value, Mapping), value, where, "a JSON object")
         return {
-            key: _decode_field(arguments[1], item, f"{where}.{key}")
-            for key, item in value.items()
+            key: _decode_field(arguments[1], item, f"{where}.{key}") for key, item in value.items()
         }
     _expect(_is_a(hint, value), value, where, hint.__name__)
     return value
@@ -356,9 +351,7 @@ class LongAnswer:
         sentences = []
         for citation in self.sentences:
             cited = dict.fromkeys(passage.id for passage in citation.passages)
-            marks = "".join(
-                f"[{number}]" for number in sorted(numbers[i] for i in cited)
-            )
+            marks = "".join(f"[{number}]" for number in sorted(numbers[i] for i in cited))
             body = citation.sentence.rstrip()
             end = body[-1:] if body.endswith((".", "!", "?")) else ""
             body = body.removesuffix(end)
@@ -471,9 +464,7 @@ class Case:
     """What a person should know of how it was answered: a provider that failed, and what answered in its place."""
     stopped: str = ""
     """Why the case ended before its last stage: "deadline" or "cancelled"."""
-    scratch: object = field(
-        default=None, repr=False, compare=False, metadata={"json": False}
-    )
+    scratch: object = field(default=None, repr=False, compare=False, metadata={"json": False})
     """A provider's own state, handed to its later stages; never serialised."""
 
     @property
@@ -506,9 +497,7 @@ class Case:
 
     def with_question(self, question: str) -> Case:
         """Return the same evidence for another question, of which nothing is answered yet."""
-        return replace(
-            self, question=question, answers=(), readings=(), possible=(), scratch=None
-        )
+        return replace(self, question=question, answers=(), readings=(), possible=(), scratch=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the case as JSON values; `from_json` gives an equal case back."""

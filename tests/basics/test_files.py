@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.files import (
-    cache_folder,
-    read_json,
-    read_jsonl,
-    sha256,
-    sha256_unpacked,
-)
+from whichsense.files import cache_folder, read_json, read_jsonl, sha256, sha256_unpacked
 
 DEEP = "[" * 200_000
 LONG = "7" * 5_000
@@ -30,9 +24,7 @@ LONG = "7" * 5_000
         ("", "line 1: not valid JSON"),
     ],
 )
-def test_bad_json_is_named_by_file_and_line(
-    tmp_path: Path, body: str, message: str
-) -> None:
+def test_bad_json_is_named_by_file_and_line(tmp_path: Path, body: str, message: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(body, encoding="utf-8")
     with pytest.raises(BadInput) as error:

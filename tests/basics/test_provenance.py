@@ -14,16 +14,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 def git(folder: Path, *arguments: str) -> None:
-    call = [
-        "git",
-        "-C",
-        str(folder),
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@b.c",
-        *arguments,
-    ]
+    call = ["git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@b.c", *arguments]
     subprocess.run(call, check=True, capture_output=True)
 
 

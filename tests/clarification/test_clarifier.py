@@ -126,9 +126,7 @@ def test_not_asked_without_differing_answers(pairs: list[tuple[str, str]]) -> No
 
 def test_not_asked_where_the_question_chooses() -> None:
     clarification = asked(
-        "Who won the 2016 cup?",
-        ("Who won the 2016 cup?", "Bea"),
-        ("Who won the 2017 cup?", "Cyd"),
+        "Who won the 2016 cup?", ("Who won the 2016 cup?", "Bea"), ("Who won the 2017 cup?", "Cyd")
     )
     assert clarification is None
 
@@ -167,10 +165,7 @@ def test_many_years_are_grouped_by_decade() -> None:
         ),
         (
             "What is the largest state?",
-            [
-                "What is the largest state by area?",
-                "What is the largest state by population?",
-            ],
+            ["What is the largest state by area?", "What is the largest state by population?"],
             ["by area", "by population"],
         ),
         (
@@ -238,9 +233,7 @@ def test_a_label_tells_a_reading_apart_without_a_source() -> None:
 
 
 def test_a_label_that_cuts_a_name_is_offered_with_the_whole_of_it() -> None:
-    passage = Passage(
-        "1", "St. Petersburg", "It was founded by Peter the Great in 1703."
-    )
+    passage = Passage("1", "St. Petersburg", "It was founded by Peter the Great in 1703.")
     span = Span(passage, 37, 41)
     readings = (
         Reading("When?", "1703", (span,), 0.9, label="the Great"),

@@ -49,11 +49,7 @@ def test_a_category_that_is_one_of_the_options_is_given_up() -> None:
 
 def test_options_without_readings_go_and_equal_ones_merge() -> None:
     bad = made(
-        "one",
-        ("The film", (ONE,)),
-        ("the film.", (TWO,)),
-        ("nothing", ()),
-        ("the book", (THREE,)),
+        "one", ("The film", (ONE,)), ("the film.", (TWO,)), ("nothing", ()), ("the book", (THREE,))
     )
     options = repaired(bad).options
     assert [option.label for option in options] == ["The film", "the book"]
@@ -63,10 +59,7 @@ def test_options_without_readings_go_and_equal_ones_merge() -> None:
 
 def test_a_reading_belongs_to_one_option() -> None:
     bad = made("one", ("a", (ONE, TWO)), ("b", (TWO, THREE)))
-    assert [option.readings for option in repaired(bad).options] == [
-        (ONE, TWO),
-        (THREE,),
-    ]
+    assert [option.readings for option in repaired(bad).options] == [(ONE, TWO), (THREE,)]
 
 
 def test_long_and_broken_labels() -> None:

@@ -41,11 +41,7 @@ def test_readings_of_the_same_id() -> None:
     annotated = question((FILM, PLAY), (BOOK, AGAIN))
     case = gold_case(bare, {"7": annotated})
     assert case is not None
-    assert [reading.answer for reading in case.readings] == [
-        "Ann Ray",
-        "Cy Moor",
-        "Bo Finch",
-    ]
+    assert [reading.answer for reading in case.readings] == ["Ann Ray", "Cy Moor", "Bo Finch"]
 
 
 def test_the_command_writes_records_and_where_they_are_from(tmp_path: Path) -> None:

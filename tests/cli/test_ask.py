@@ -25,14 +25,8 @@ for needed in ("onnx", "onnxruntime", "torch"):
 
 Run = Callable[..., tuple[int, str, str]]
 RECORDS = [
-    (
-        "Dune (1984 film)",
-        "The film Dune of 1984 was directed by David Lynch. It is not a novel.",
-    ),
-    (
-        "Dune (2021 film)",
-        "The film Dune of 2021 was directed by Denis Villeneuve.\x1b[31m",
-    ),
+    ("Dune (1984 film)", "The film Dune of 1984 was directed by David Lynch. It is not a novel."),
+    ("Dune (2021 film)", "The film Dune of 2021 was directed by Denis Villeneuve.\x1b[31m"),
     ("Dune (novel)", "Frank Herbert wrote Dune."),
 ]
 QUESTION = "Who directed the film Dune?"
@@ -45,25 +39,13 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(
-    weights: Path,
-    make_corpus: Corpus,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    weights: Path, make_corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Run:
     index.Index.build(make_corpus(RECORDS), tmp_path / "index")
 
     def call(*arguments: str, folder: Path = weights) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stopped:
-            main(
-                [
-                    "ask",
-                    *arguments,
-                    "--index",
-                    str(tmp_path / "index"),
-                    "--weights",
-                    str(folder),
-                ]
-            )
+            main(["ask", *arguments, "--index", str(tmp_path / "index"), "--weights", str(folder)])
         said = capsys.readouterr()
         return int(stopped.value.code or 0), said.out, said.err
 
@@ -95,9 +77,7 @@ def test_an_only_answer_that_is_not_probable_is_tentative() -> None:
     lynch = Reading(QUESTION, "David Lynch", confidence=0.49)
     case = Case(QUESTION, readings=(lynch,))
     assert case.is_tentative
-    assert unstyle(format_case(case)) == (
-        f"{QUESTION}\n  1. Perhaps: David Lynch  49%\n"
-    )
+    assert unstyle(format_case(case)) == (f"{QUESTION}\n  1. Perhaps: David Lynch  49%\n")
     both = Case(QUESTION, readings=(lynch, Reading(QUESTION, "Denis Villeneuve")))
     assert not both.is_tentative and "Perhaps" not in format_case(both)
     scored = Case(QUESTION, readings=(Reading(QUESTION, "David Lynch", (), -1.5),))
@@ -160,11 +140,7 @@ def shy(weights: Path, tmp_path: Path) -> Path:
 
 def test_declined(run: Run, shy: Path) -> None:
     status, out, _ = run(QUESTION, folder=shy)
-    assert (
-        status == 0
-        and "No answer found. Nearest passages:" in out
-        and "Dune (2021 film)" in out
-    )
+    assert status == 0 and "No answer found. Nearest passages:" in out and "Dune (2021 film)" in out
 
 
 @pytest.mark.parametrize(
@@ -190,12 +166,9 @@ def test_refused(arguments: list[str], said: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
-    [(b"\xff\xfe\x00", "not valid UTF-8"), (b" \n\n", "holds no question")],
+    ("body", "said"), [(b"\xff\xfe\x00", "not valid UTF-8"), (b" \n\n", "holds no question")]
 )
-def test_files_that_cannot_be_read(
-    body: bytes, said: str, run: Run, tmp_path: Path
-) -> None:
+def test_files_that_cannot_be_read(body: bytes, said: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(body)
     status, _, err = run("--file", str(tmp_path / "bad.txt"))
     assert status == 1 and said in err
@@ -240,9 +213,7 @@ DAMAGED += [("config.json", b"[]"), ("config.json", b'{"format": 4}')]
 
 
 @pytest.mark.parametrize(("name", "body"), DAMAGED)
-def test_damaged_weights(
-    name: str, body: bytes, run: Run, weights: Path, tmp_path: Path
-) -> None:
+def test_damaged_weights(name: str, body: bytes, run: Run, weights: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(weights, broken)
     (broken / name).write_bytes(body)
@@ -263,9 +234,7 @@ def test_no_threshold_brings_back_what_is_declined_and_the_highest_leaves_one(
     run: Run, shy: Path
 ) -> None:
     assert "No answer found" in run(QUESTION, "--threshold", "1e-9", folder=shy)[1]
-    assert (
-        len(json.loads(run(QUESTION, "--threshold", "1", "--json")[1])["readings"]) == 1
-    )
+    assert len(json.loads(run(QUESTION, "--threshold", "1", "--json")[1])["readings"]) == 1
 
 
 def test_a_system_may_be_asked(run: Run, tmp_path: Path) -> None:
@@ -274,9 +243,7 @@ def test_a_system_may_be_asked(run: Run, tmp_path: Path) -> None:
     status, _, err = run(QUESTION, "--system", str(path))
     assert status == 1 and "[verifier] needs a model" in err
     path.write_text('provider = "compact"\ndepth = 2\nkeep = 1\n')
-    status, out, _ = run(
-        QUESTION, "--system", str(path), "--json", "--threshold", "1e-9"
-    )
+    status, out, _ = run(QUESTION, "--system", str(path), "--json", "--threshold", "1e-9")
     case = Case.from_json(json.loads(out))
     assert status == 0 and case.readings and len(case.hits) == 1
     status, _, err = run(QUESTION, "--system", str(tmp_path / "none.toml"))

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 
-def whichsense(
-    *words: str | Path, stdin: str | None = None
-) -> subprocess.CompletedProcess[str]:
+def whichsense(*words: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "whichsense", *map(str, words)],
         capture_output=True,
@@ -36,9 +34,7 @@ def index(animals: Path, tmp_path: Path) -> Path:
 
 def test_build_search_add_delete_check(index: Path, tmp_path: Path) -> None:
     found = json.loads(
-        whichsense(
-            "search", "Who founded Puma?", "--index", index, "--k", "1", "--json"
-        ).stdout
+        whichsense("search", "Who founded Puma?", "--index", index, "--k", "1", "--json").stdout
     )
     assert found["method"] == "bm25"
     assert found["hits"][0]["title"] == "Puma (brand)"
@@ -61,9 +57,7 @@ def test_build_search_add_delete_check(index: Path, tmp_path: Path) -> None:
 def test_search_reads_standard_input(index: Path) -> None:
     assert (
         "Jaguar Cars"
-        in whichsense(
-            "search", "-", "--index", index, stdin="who founded jaguar cars\n"
-        ).stdout
+        in whichsense("search", "-", "--index", index, stdin="who founded jaguar cars\n").stdout
     )
 
 
@@ -73,38 +67,25 @@ def test_check_names_the_damage(index: Path) -> None:
     done = whichsense("index", "check", index)
     assert done.returncode == 1
     assert victim.name in done.stdout
-    assert (
-        json.loads(whichsense("index", "check", index, "--json").stdout)["sound"]
-        is False
-    )
+    assert json.loads(whichsense("index", "check", index, "--json").stdout)["sound"] is False
 
 
 def test_senses(tmp_path: Path) -> None:
     page = "<title>{}</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision>"
     pages = [
-        page.format(
-            "Mercury (planet)", 1, "'''Mercury''' is the first [[planet]] from the Sun."
-        ),
+        page.format("Mercury (planet)", 1, "'''Mercury''' is the first [[planet]] from the Sun."),
         page.format(
             "Mercury",
             2,
             "May refer to:\n* [[Mercury (planet)]], the first planet\n{{disambiguation}}",
         ),
     ]
-    body = (
-        "<mediawiki>"
-        + "".join(f"<page>{body}</page>" for body in pages)
-        + "</mediawiki>"
-    )
+    body = "<mediawiki>" + "".join(f"<page>{body}</page>" for body in pages) + "</mediawiki>"
     dump = tmp_path / "wiki-pages-articles.xml.bz2"
     dump.write_bytes(bz2.compress(body.encode()))
-    assert (
-        whichsense("index", "build", dump, "--out", tmp_path / "index").returncode == 0
-    )
+    assert whichsense("index", "build", dump, "--out", tmp_path / "index").returncode == 0
     listed = json.loads(
-        whichsense(
-            "index", "senses", "mercury", "--index", tmp_path / "index", "--json"
-        ).stdout
+        whichsense("index", "senses", "mercury", "--index", tmp_path / "index", "--json").stdout
     )
     assert listed[0]["title"] == "Mercury (planet)"
     assert "first planet" in listed[0]["gloss"]
@@ -143,10 +124,7 @@ def test_unusable_files_are_clear_errors(tmp_path: Path, make: object) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") or "\nerror: " in done.stderr
     assert source.name in done.stderr
-    assert (
-        "There is no index"
-        in whichsense("search", "x", "--index", tmp_path / "index2").stderr
-    )
+    assert "There is no index" in whichsense("search", "x", "--index", tmp_path / "index2").stderr
 
 
 def test_one_huge_line_is_passed_over(tmp_path: Path) -> None:

@@ -65,9 +65,7 @@ ASQA = {
 
 def write(path: Path, body: Any) -> Path:
     text = (
-        json.dumps(body)
-        if path.suffix != ".jsonl"
-        else "\n".join(json.dumps(one) for one in body)
+        json.dumps(body) if path.suffix != ".jsonl" else "\n".join(json.dumps(one) for one in body)
     )
     if path.suffix == ".zst":
         path.write_bytes(zstandard.compress(json.dumps(body).encode()))
@@ -100,23 +98,13 @@ def test_ambignq_pairs(gold: Path, tmp_path: Path) -> None:
     assert result["comb"] == pytest.approx(1.25)
     assert set(result["questions"]) == {"1", "2"}
     question = result["questions"]["2"]
-    assert {"f1_ans", "f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit"} <= set(
-        question
-    )
+    assert {"f1_ans", "f1_bleu1", "f1_bleu2", "f1_bleu3", "f1_bleu4", "f1_edit"} <= set(question)
     assert question["f1_ans"] == pytest.approx(0.5)
-    assert (
-        result["intervals"]["f1_ans"][0]
-        <= result["f1_ans"]
-        <= result["intervals"]["f1_ans"][1]
-    )
+    assert result["intervals"]["f1_ans"][0] <= result["f1_ans"] <= result["intervals"]["f1_ans"][1]
 
 
 def test_ambignq_answers_only(gold: Path, tmp_path: Path) -> None:
-    result = run(
-        "ambignq",
-        gold,
-        write(tmp_path / "p.json", {"1": ["Lee"], "2": ["1953", "1996"]}),
-    )
+    result = run("ambignq", gold, write(tmp_path / "p.json", {"1": ["Lee"], "2": ["1953", "1996"]}))
     assert result["f1_ans"] == 1.0
     assert result["f1_bleu4"] is None
     assert "questions" not in result
@@ -131,9 +119,9 @@ def test_prediction_files_as_they_are(gold: Path, tmp_path: Path, form: str) -> 
         body = [{key: value} for key, value in body.items()]
     elif form == "one.json":
         body = {"1": "Lee", "2": "1953"}
-    assert run("ambignq", gold, write(tmp_path / form, body))[
-        "f1_ans"
-    ] == pytest.approx((1 + 2 / 3) / 2)
+    assert run("ambignq", gold, write(tmp_path / form, body))["f1_ans"] == pytest.approx(
+        (1 + 2 / 3) / 2
+    )
 
 
 def test_variants_have_names(gold: Path, tmp_path: Path) -> None:
@@ -148,10 +136,7 @@ def test_variants_have_names(gold: Path, tmp_path: Path) -> None:
     ("predictions", "message"),
     [
         ({"1": ["x"]}, "missing ids: 1 ('2')"),
-        (
-            {"1": ["x"], "2": ["x"], "3": ["x"], "4": ["x"]},
-            "not in the gold file: 2 ('3', '4')",
-        ),
+        ({"1": ["x"], "2": ["x"], "3": ["x"], "4": ["x"]}, "not in the gold file: 2 ('3', '4')"),
         ({"1": ["x"], "2": []}, "empty predictions: 1 ('2')"),
         ({"1": ["x"], "2": 5}, "wrong type: 1 ('2')"),
         ({"1": ["x"], "2": [{"question": "x"}]}, "wrong type: 1 ('2')"),
@@ -170,9 +155,7 @@ def test_bad_predictions_are_named(
 
 def test_missing_and_empty_score_zero_if_allowed(gold: Path, tmp_path: Path) -> None:
     for predictions in ({"1": ["Lee"]}, {"1": ["Lee"], "2": []}):
-        result = run(
-            "ambignq", gold, write(tmp_path / "p.json", predictions), "--allow-missing"
-        )
+        result = run("ambignq", gold, write(tmp_path / "p.json", predictions), "--allow-missing")
         assert result["f1_ans"] == 0.5
         assert result["f1_ans_multi"] == 0.0
     with pytest.raises(BadInput, match="not one of the 2 questions"):
@@ -185,22 +168,13 @@ def test_missing_and_empty_score_zero_if_allowed(gold: Path, tmp_path: Path) -> 
         ([], "no questions"),
         ([{"question": "x"}], "record 1: no field 'id'"),
         ([AMBIG[0], AMBIG[0]], "more than once: 1 ('1')"),
-        (
-            [{"id": "1", "question": "x", "annotations": []}],
-            "record 1: 'annotations' is empty",
-        ),
+        ([{"id": "1", "question": "x", "annotations": []}], "record 1: 'annotations' is empty"),
         (
             [{"id": "1", "question": "x", "annotations": [{"type": "y"}]}],
             "'type' must be 'singleAnswer' or 'multipleQAs', not 'y'",
         ),
         (
-            [
-                {
-                    "id": "1",
-                    "question": "x",
-                    "annotations": [{"type": "singleAnswer", "answer": []}],
-                }
-            ],
+            [{"id": "1", "question": "x", "annotations": [{"type": "singleAnswer", "answer": []}]}],
             "'answer' is empty",
         ),
         ([{"id": "1", "annotations": []}], "no field 'question'"),
@@ -210,9 +184,7 @@ def test_missing_and_empty_score_zero_if_allowed(gold: Path, tmp_path: Path) -> 
 def test_bad_gold_is_named(tmp_path: Path, records: Any, message: str) -> None:
     with pytest.raises(BadInput) as error:
         run(
-            "ambignq",
-            write(tmp_path / "g.json", records),
-            write(tmp_path / "p.json", {"1": ["x"]}),
+            "ambignq", write(tmp_path / "g.json", records), write(tmp_path / "p.json", {"1": ["x"]})
         )
     assert message in str(error.value)
 
@@ -248,14 +220,8 @@ def test_triviaqa_as_released(tmp_path: Path) -> None:
         "Version": 1.0,
     }
     gold = write(tmp_path / "web-dev.json", body)
-    for ours, expected in (
-        ("ac dc", (1.0, 0.0)),
-        ("AC/DC", (1.0, 1.0)),
-        ("abba", (0.0, 0.0)),
-    ):
-        result = run(
-            "nq", gold, write(tmp_path / "p.json", {"tc_1": ours}), "--per-question"
-        )
+    for ours, expected in (("ac dc", (1.0, 0.0)), ("AC/DC", (1.0, 1.0)), ("abba", (0.0, 0.0))):
+        result = run("nq", gold, write(tmp_path / "p.json", {"tc_1": ours}), "--per-question")
         assert (result["em"], result["em_first"]) == expected
     assert result["questions"]["tc_1"]["question"] == "Who?"
     del body["Data"][0]["Answer"]  # type: ignore[attr-defined, index]
@@ -291,9 +257,7 @@ def test_cambignq(tmp_path: Path) -> None:
     same = run(
         "cambignq",
         gold,
-        write(
-            tmp_path / "p.json", {"1": "Which one: the film, the book, or the musical?"}
-        ),
+        write(tmp_path / "p.json", {"1": "Which one: the film, the book, or the musical?"}),
     )
     assert (same["bleu4"], same["option_f1"]) == (1.0, 1.0)
     with pytest.raises(BadInput, match="clarification_question"):
@@ -342,22 +306,14 @@ def test_asqa_with_the_readers_answers(tmp_path: Path) -> None:
     assert result["reader"] == str(answers)
     shown = (
         CliRunner()
-        .invoke(
-            command, ["asqa", str(gold), str(pred), "--reader-answers", str(answers)]
-        )
+        .invoke(command, ["asqa", str(gold), str(pred), "--reader-answers", str(answers)])
         .output
     )
     for metric in ("disambig_f1", "qa_em", "qa_hit", "dr"):
         assert f"\n{metric} (reader: {answers}) " in shown
     assert "rouge_l (" not in shown
     with pytest.raises(BadInput, match="7_1"):
-        run(
-            "asqa",
-            gold,
-            pred,
-            "--reader-answers",
-            write(tmp_path / "x.json", {"7_0": "1953"}),
-        )
+        run("asqa", gold, pred, "--reader-answers", write(tmp_path / "x.json", {"7_0": "1953"}))
 
 
 def results(gold: Path, tmp_path: Path) -> tuple[Path, Path]:
@@ -386,28 +342,13 @@ def test_compare(gold: Path, tmp_path: Path) -> None:
     assert test["difference"] > 0
     assert (test["better"], test["worse"]) == (2, 0)
     assert test["verdict"] == "may be luck"  # two questions prove nothing
-    shown = (
-        CliRunner()
-        .invoke(command, ["compare", str(a), str(b)], catch_exceptions=False)
-        .output
-    )
+    shown = CliRunner().invoke(command, ["compare", str(a), str(b)], catch_exceptions=False).output
     assert "f1_ans_multi" in shown
 
 
 def test_numbers_of_two_readers_are_not_compared(tmp_path: Path) -> None:
-    one = {
-        "disambig_f1": 0.5,
-        "rouge_l": 0.5,
-        "question": "?",
-        "gold": [],
-        "predicted": [],
-    }
-    body = {
-        "dataset": "asqa",
-        "name": "x",
-        "intervals": {},
-        "questions": {"1": one, "2": one},
-    }
+    one = {"disambig_f1": 0.5, "rouge_l": 0.5, "question": "?", "gold": [], "predicted": []}
+    body = {"dataset": "asqa", "name": "x", "intervals": {}, "questions": {"1": one, "2": one}}
     a, b, c = (
         write(tmp_path / f"{i}.json", {**body, "reader": reader})
         for i, reader in enumerate(["r", "r", "other"])
@@ -418,9 +359,7 @@ def test_numbers_of_two_readers_are_not_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", ["[" * 200_000, "7" * 5_000], ids=["deep", "long"])
 @pytest.mark.parametrize("place", ["gold", "predictions", "result"])
-def test_json_made_to_break_parsers(
-    gold: Path, tmp_path: Path, place: str, bad: str
-) -> None:
+def test_json_made_to_break_parsers(gold: Path, tmp_path: Path, place: str, bad: str) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text(f'{{"1":\n{bad}', encoding="utf-8")
     calls = {
@@ -446,9 +385,7 @@ def test_compare_needs_the_same_questions(gold: Path, tmp_path: Path) -> None:
 
 def test_human_output_and_usage(gold: Path, tmp_path: Path) -> None:
     pred = write(tmp_path / "p.json", PAIRS)
-    shown = CliRunner().invoke(
-        command, ["ambignq", str(gold), str(pred)], catch_exceptions=False
-    )
+    shown = CliRunner().invoke(command, ["ambignq", str(gold), str(pred)], catch_exceptions=False)
     assert "f1_ans_multi" in shown.output
     assert "[" in shown.output
     early = CliRunner().invoke(

@@ -20,24 +20,14 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def test_train_predict_evaluate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_train_predict_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     torch.set_num_threads(1)
     monkeypatch.chdir(tmp_path)
     short = ("--set", "train.epochs=3", "--set", "train.evaluate_every=0")
     trained = json.loads(
-        run(
-            "train",
-            "extractive-reader-each-ambignq",
-            "--tiny",
-            *short,
-            "--out",
-            "run",
-            "--json",
-        )
+        run("train", "extractive-reader-each-ambignq", "--tiny", *short, "--out", "run", "--json")
     )
     assert (
         trained["model"] == "run/model"
@@ -47,9 +37,7 @@ def test_train_predict_evaluate(
     assert "step" in run(
         "train", "extractive-reader-each-ambignq", "--tiny", *short, "--out", "run"
     )  # it is done
-    Path("mine.toml").write_text(
-        'keep = 3\nreader = { model = "run/model", threshold = 0.2 }\n'
-    )
+    Path("mine.toml").write_text('keep = 3\nreader = { model = "run/model", threshold = 0.2 }\n')
     options = ("--dataset", "sample/questions", "--limit", "5", "--method", "bm25")
     assert "5 questions" in run(
         "predict", "--system", "mine.toml", *options, "--out", "predictions/mine.json"
@@ -59,10 +47,7 @@ def test_train_predict_evaluate(
         answers and isinstance(answers[0], str) for answers in found.values()
     )
     about = json.loads(Path("predictions/mine.json.about.json").read_text())
-    assert (
-        about["provenance"]["system"]["method"] == "bm25"
-        and about["seconds_per_question"] > 0
-    )
+    assert about["provenance"]["system"]["method"] == "bm25" and about["seconds_per_question"] > 0
     run(
         "retrieve",
         "sample/questions",
@@ -99,9 +84,6 @@ def test_train_predict_evaluate(
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
     both = CliRunner().invoke(
-        command,
-        ["predict", "--dataset", "sample/questions", "--out", str(tmp_path / "x")],
+        command, ["predict", "--dataset", "sample/questions", "--out", str(tmp_path / "x")]
     )
-    assert (
-        both.exit_code == 2 and "--system FILE.toml or --provider NAME" in both.output
-    )
+    assert both.exit_code == 2 and "--system FILE.toml or --provider NAME" in both.output

@@ -218,9 +218,7 @@ def test_a_slow_shard_is_asked_twice(cluster: Cluster, folder: Path) -> None:
         index.close()
 
 
-def test_a_build_with_a_killed_worker(
-    cluster: Cluster, folder: Path, tmp_path: Path
-) -> None:
+def test_a_build_with_a_killed_worker(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
     def dying(work: Any, items: Any) -> Any:
         marks = tmp_path / "marks"
         marks.mkdir(exist_ok=True)
@@ -268,9 +266,7 @@ def test_predictions_are_those_of_one_process(cluster: Cluster, tmp_path: Path) 
     one, two = tmp_path / "one.json", tmp_path / "two.json"
     predict(fake_pipeline(), "sample/questions", one, limit=40, batch=4)
     mortal = LoadedOnce(partial(Mortal, tmp_path / "mark"))
-    predict(
-        mortal, "sample/questions", two, limit=40, batch=4, executor=run_on(cluster)
-    )
+    predict(mortal, "sample/questions", two, limit=40, batch=4, executor=run_on(cluster))
     assert (tmp_path / "mark").exists()
     assert one.read_bytes() == two.read_bytes()
     assert not (tmp_path / "two.json.partial").exists()
@@ -328,9 +324,7 @@ def test_a_node_with_another_version(
         cluster_module.check_nodes(ray)
 
 
-def test_a_shard_that_is_missing_there(
-    cluster: Cluster, folder: Path, tmp_path: Path
-) -> None:
+def test_a_shard_that_is_missing_there(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "index"
     shutil.copytree(folder, copy)
     shutil.rmtree(copy / "generation-1" / "shard-00001")
@@ -340,9 +334,7 @@ def test_a_shard_that_is_missing_there(
 
 def test_no_cluster_there() -> None:
     command = [sys.executable, "-m", "whichsense", "search", "who", "--cluster"]
-    run = subprocess.run(
-        [*command, "127.0.0.1:9"], capture_output=True, text=True, check=False
-    )
+    run = subprocess.run([*command, "127.0.0.1:9"], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "No Ray cluster answers at '127.0.0.1:9'" in run.stderr
     assert "ray start --head" in run.stderr

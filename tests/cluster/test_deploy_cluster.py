@@ -39,9 +39,7 @@ def test_kuberay_is_a_ray_cluster() -> None:
         volumes = {volume["name"] for volume in pod["volumes"]}
         for container in pod["containers"]:
             assert {"name", "image", "resources", "volumeMounts"} <= set(container)
-            assert (
-                container["resources"]["requests"] == container["resources"]["limits"]
-            )
+            assert container["resources"]["requests"] == container["resources"]["limits"]
             mounts = {mount["name"] for mount in container["volumeMounts"]}
             assert mounts <= volumes
     for group in spec["workerGroupSpecs"]:

@@ -48,9 +48,7 @@ def ranked(hits: list[Hit]) -> list[tuple[str, float]]:
     return [(hit.passage.id, hit.score) for hit in hits]
 
 
-def test_saved_hits_are_the_same_file(
-    cluster: Cluster, folder: Path, tmp_path: Path
-) -> None:
+def test_saved_hits_are_the_same_file(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
     index = Index.open(folder)
     questions = [question.text for question in load("sample/questions")] * 2
     questions += [f"{text} and why" for text in questions]  # several batches
@@ -155,11 +153,7 @@ def test_runs_of_a_sweep_are_trained_by_workers(
     alone = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run(command, check=True, env=alone, capture_output=True)
     there = tmp_path / "there"
-    runs = dict(
-        chain.train_sweep(
-            recipe, there, few, seeds, tiny=True, executor=run_on(cluster)
-        )
-    )
+    runs = dict(chain.train_sweep(recipe, there, few, seeds, tiny=True, executor=run_on(cluster)))
     weights = []
     for change in ("train.seed=0", "train.seed=1"):
         place = runs[change].model / "model.safetensors"
@@ -177,11 +171,7 @@ def test_lists_to_train_on_are_made_by_workers(
     from whichsense.lab.compact.questions import DataConfig, ListConfig
 
     data = DataConfig(
-        train="sample/questions",
-        dev="sample/questions",
-        limit=12,
-        dev_limit=6,
-        index=str(folder),
+        train="sample/questions", dev="sample/questions", limit=12, dev_limit=6, index=str(folder)
     )
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "played", "the"]
     done = []
@@ -191,9 +181,7 @@ def test_lists_to_train_on_are_made_by_workers(
             done.append(item)
             yield item, result
 
-    few = ListConfig(
-        depth=12, passages=6, measured=5, part=4, folder=str(tmp_path / "here")
-    )
+    few = ListConfig(depth=12, passages=6, measured=5, part=4, folder=str(tmp_path / "here"))
     load_lists(data, few, words)
     with spread_over(noted):
         load_lists(data, replace(few, folder=str(tmp_path / "there")), words)
@@ -218,13 +206,9 @@ class _Unloadable:
         return import_module, ("no_such_module",)
 
 
-def test_workers_that_cannot_be_started(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_cannot_be_started(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
-    with pytest.raises(
-        ClusterFault, match=r"No worker could be started.*no_such_module"
-    ):
+    with pytest.raises(ClusterFault, match=r"No worker could be started.*no_such_module"):
         list(run_on(cluster)(_Unloadable(), [1, 2]))
 
 
@@ -270,9 +254,7 @@ def test_a_store_with_a_wrong_or_missing_file(folder: Path) -> None:
     assert ranked(Index.open("memory://broken").search(QUESTION))
 
 
-def test_a_copy_that_was_ended_is_resumed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_was_ended_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, _ = fsspec.core.url_to_fs("memory://resumed")
     whole, copied = type(store).put_file, list[str]()
 
@@ -294,9 +276,7 @@ def test_a_copy_that_was_ended_is_resumed(
     assert ranked(Index.open("memory://resumed").search(QUESTION))
 
 
-def test_a_newer_generation_replaces_the_older_one_there(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_newer_generation_replaces_the_older_one_there(folder: Path, tmp_path: Path) -> None:
     copy_index(folder, "memory://newer")
     other = tmp_path / "other"
     Index.build(sample.PASSAGES, other, shards=Spread(2, "hash", run_here))
@@ -310,9 +290,7 @@ def test_a_newer_generation_replaces_the_older_one_there(
     assert first not in {hit.passage.id for hit in hits}
 
 
-def test_shards_fetch_their_own_part(
-    cluster: Cluster, folder: Path, tmp_path: Path
-) -> None:
+def test_shards_fetch_their_own_part(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "store"
     shutil.copytree(folder, copy)
     index = ClusterIndex.on_cluster(f"file://{copy}")
@@ -323,16 +301,12 @@ def test_shards_fetch_their_own_part(
         index.close()
 
 
-def test_a_shard_of_another_build(
-    cluster: Cluster, folder: Path, tmp_path: Path
-) -> None:
+def test_a_shard_of_another_build(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
     copy, other = tmp_path / "index", tmp_path / "other"
     shutil.copytree(folder, copy)
     Index.build(sample.PASSAGES, other, shards=Spread(2, "hash", run_here))
     shutil.rmtree(copy / "generation-1" / "shard-00000")
-    shutil.copytree(
-        other / "generation-1" / "shard-00000", copy / "generation-1" / "shard-00000"
-    )
+    shutil.copytree(other / "generation-1" / "shard-00000", copy / "generation-1" / "shard-00000")
     with pytest.raises(DamagedIndex, match=r"Shard 1 of 2.*another build.*build"):
         ClusterIndex.on_cluster(copy)
     with pytest.raises(DamagedIndex, match="another build"):

@@ -289,9 +289,7 @@ def test_a_conversation_of_the_older_schema_goes_on() -> None:
     for turn in stored["turns"]:
         del turn["intent"]["named"]
     read = Conversation.from_json(stored)
-    assert [turn.readings for turn in read.turns] == [
-        turn.readings for turn in conversation.turns
-    ]
+    assert [turn.readings for turn in read.turns] == [turn.readings for turn in conversation.turns]
     with pytest.raises(BadInput, match="not a list"):
         Conversation.from_json(stored | {"turns": 3})
 

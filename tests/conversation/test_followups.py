@@ -84,9 +84,9 @@ def test_a_follow_up_is_answered_for_what_was_named(named: str) -> None:
 
 
 def test_a_follow_up_without_a_pronoun_is_about_it_too() -> None:
-    assert answers(
-        talk("What does it weigh?", "the Plover", "what is the date of release?")
-    ) == ["May 2023"]
+    assert answers(talk("What does it weigh?", "the Plover", "what is the date of release?")) == [
+        "May 2023"
+    ]
 
 
 def test_the_rest_can_still_be_named() -> None:
@@ -95,9 +95,7 @@ def test_the_rest_can_still_be_named() -> None:
 
 
 def test_a_question_that_names_something_itself_is_not_about_it() -> None:
-    other = talk(
-        "What does it weigh?", "the Plover", "When was the Heron 300 released?"
-    )
+    other = talk("What does it weigh?", "the Plover", "When was the Heron 300 released?")
     assert answers(other) == ["April 2019"]
 
 
@@ -137,9 +135,7 @@ FILMS = [
     ),
     passage_hit("Heath Ledger plays the Joker in 2008.", "The Dark Knight"),
 ]
-GOOSE = passage_hit(
-    "In this film an orange cat is named Goose.", "Captain Marvel (2019 film)"
-)
+GOOSE = passage_hit("In this film an orange cat is named Goose.", "Captain Marvel (2019 film)")
 PLAYERS = {"Joaquin": "Joaquin Phoenix", "Ledger": "Heath Ledger"}
 
 
@@ -206,9 +202,7 @@ def test_a_title_that_all_share_chooses_nothing() -> None:
             asked = offered("Which one", "one", labels, cases[0].readings)
             return [replace(cases[0], clarification=asked)]
 
-    pipeline = harbour(
-        retriever=FakeRetriever(hits), reader=reader, clarifier=SourceClarifier()
-    )
+    pipeline = harbour(retriever=FakeRetriever(hits), reader=reader, clarifier=SourceClarifier())
     asked = begin(pipeline, "When did the musical Harbour open?")
     assert asked.last.shown == "clarification" and len(answers(asked)) == 2
 
@@ -244,9 +238,7 @@ def test_what_is_talked_about_stays_while_a_follow_up_is_asked_back() -> None:
             return FakeReader(WEIGHTS if asks else dates).read(cases)
 
     pipeline = boats(retriever=FakeRetriever([*SHEETS, twice]), reader=Dates())
-    released = talk(
-        "What does it weigh?", "the Plover", "when was it made?", pipeline=pipeline
-    )
+    released = talk("What does it weigh?", "the Plover", "when was it made?", pipeline=pipeline)
     assert released.last.shown == "clarification"
     asked = reply(pipeline, released, "and who made it?").last.intent.question
     assert asked == "who made the Plover?"

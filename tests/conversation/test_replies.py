@@ -81,9 +81,7 @@ def test_any_text_has_an_intent(text: str) -> None:
 
 
 @pytest.mark.parametrize("label", [option.label for option in FILMS.options])
-@pytest.mark.parametrize(
-    "frame", ["{}", "{}!", "I meant {}, please", "  {}  ", "ok, {} then"]
-)
+@pytest.mark.parametrize("frame", ["{}", "{}!", "I meant {}, please", "  {}  ", "ok, {} then"])
 def test_a_label_chooses_its_option(label: str, frame: str) -> None:
     option = next(one.id for one in FILMS.options if one.label == label)
     for text in (frame.format(label), frame.format(label).upper()):

@@ -37,9 +37,7 @@ def records() -> Callable[..., tuple[list[Record], Report]]:
 
 
 @pytest.fixture(params=list(PACK))
-def packed(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[str, bytes], Path]:
+def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, bytes], Path]:
     """Write a file in each of the compressions."""
 
     def write(name: str, body: bytes) -> Path:
@@ -55,9 +53,7 @@ def jsonl(tmp_path: Path) -> Callable[..., Path]:
     """Write JSON lines; a bytes record is written as it is."""
 
     def write(rows: Iterable[Any], name: str = "some.jsonl") -> Path:
-        lines = [
-            row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows
-        ]
+        lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(line + b"\n" for line in lines))

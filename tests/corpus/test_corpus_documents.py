@@ -38,7 +38,9 @@ def pdf(*pages: str, title: str = "") -> bytes:
         body += f"{number} 0 obj\n{content}\nendobj\n".encode()
     table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     size, info = len(objects) + 1, len(objects)
-    trailer = f"trailer << /Size {size} /Root 1 0 R /Info {info} 0 R >>\nstartxref\n{len(body)}\n%%EOF"
+    trailer = (
+        f"trailer << /Size {size} /Root 1 0 R /Info {info} 0 R >>\nstartxref\n{len(body)}\n%%EOF"
+    )
     return body + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode()
 
 
@@ -85,9 +87,7 @@ def test_a_folder_of_documents(tmp_path, records):
     (tmp_path / "page.html").write_text(
         "<title>A page</title><h1>Head</h1><p>One.</p><script>no()</script>"
     )
-    (tmp_path / "paper.pdf").write_bytes(
-        pdf("Hello world", "Second page", title="A paper")
-    )
+    (tmp_path / "paper.pdf").write_bytes(pdf("Hello world", "Second page", title="A paper"))
     word(tmp_path / "birds.docx")
     (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\0")
     (tmp_path / "Makefile").write_text("all:\n")
@@ -121,19 +121,13 @@ def test_a_folder_of_documents(tmp_path, records):
 def test_single_files_packed(packed, records, name):
     (document,) = records(packed(name, b"<p>Some words.</p>"))[0]
     assert (
-        "Some words." in document.text
-        and document.title == "note"
-        and document.id.startswith(name)
+        "Some words." in document.text and document.title == "note" and document.id.startswith(name)
     )
 
 
 def test_indexes_in_a_folder_are_passed_over(tmp_path, records):
     (tmp_path / "a.txt").write_text("words")
-    served, begun, other = (
-        tmp_path / "idx",
-        tmp_path / "deep" / "new",
-        tmp_path / "other",
-    )
+    served, begun, other = (tmp_path / "idx", tmp_path / "deep" / "new", tmp_path / "other")
     (served / "generation-1" / "lexical").mkdir(parents=True)
     (begun / "staging" / "content").mkdir(parents=True)
     (other / "generation-x").mkdir(parents=True)
@@ -171,9 +165,7 @@ def test_an_encoding_is_not_guessed(tmp_path, records):
     (tmp_path / "new.txt").write_text("Zürich")
     found, report = records(tmp_path)
     assert [document.id for document in found] == ["new.txt"]
-    assert (
-        report.named[0].file == "old.txt" and "--encoding cp1252" in report.named[0].why
-    )
+    assert report.named[0].file == "old.txt" and "--encoding cp1252" in report.named[0].why
     assert records(tmp_path / "old.txt", encoding="cp1252")[0][0].text == "Zürich"
     with pytest.raises(BadInput, match="not cp1252"):
         (tmp_path / "x.txt").write_bytes(b"\x81")
@@ -196,22 +188,15 @@ def test_html_is_what_a_reader_reads():
         "<table><tr><th>a<td>b</tr><tr><td>c</td><td>d</td></tr></table><ul><li>i<li>j</ul>tail &amp; end</body></html>"
     )
     assert title == "My  page"
-    assert (
-        page.text
-        == "intro boldly\nA\none\ntwo\nthree\nx\ny\nz\nB c\na b\nc d\ni\nj\ntail & end"
-    )
+    assert page.text == "intro boldly\nA\none\ntwo\nthree\nx\ny\nz\nB c\na b\nc d\ni\nj\ntail & end"
     assert [name for _, name in page.sections] == ["A", "A > B c"]
 
 
 def test_html_nested_to_break_parsers():
-    assert (
-        page_of("<div>" * 100_000 + "x &amp; y<script>no</script>")[1].text == "x & y"
-    )
+    assert page_of("<div>" * 100_000 + "x &amp; y<script>no</script>")[1].text == "x & y"
 
 
-def test_broken_documents_are_named_and_the_rest_is_read(
-    tmp_path, records, monkeypatch
-):
+def test_broken_documents_are_named_and_the_rest_is_read(tmp_path, records, monkeypatch):
     (tmp_path / "good.txt").write_text("Good.")
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "binary.txt").write_bytes(b"a\0b")
@@ -240,9 +225,7 @@ def test_broken_documents_are_named_and_the_rest_is_read(
         "cut.jsonl.gz": "cut short",
         "long.txt": "Split it",
     }
-    assert why.keys() == expected.keys() and all(
-        expected[name] in why[name] for name in why
-    )
+    assert why.keys() == expected.keys() and all(expected[name] in why[name] for name in why)
     with pytest.raises(BadInput, match="encrypted"):
         records(tmp_path / "locked.pdf")
     for skip in range(11):
@@ -308,9 +291,7 @@ def test_a_missing_extra_is_told_before_anything_is_read(
     tmp_path, records, monkeypatch, name, module
 ):
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    for loaded in [
-        key for key in __import__("sys").modules if key.startswith(f"{module}.")
-    ]:
+    for loaded in [key for key in __import__("sys").modules if key.startswith(f"{module}.")]:
         monkeypatch.setitem(__import__("sys").modules, loaded, None)
     (tmp_path / "0.txt").write_text("first")
     (tmp_path / name).write_text("x")
@@ -319,9 +300,7 @@ def test_a_missing_extra_is_told_before_anything_is_read(
 
 
 def test_half_characters_of_a_pdf(tmp_path, records, monkeypatch):
-    monkeypatch.setattr(
-        pypdf.PageObject, "extract_text", lambda self: "half \ud83d\0 done"
-    )
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda self: "half \ud83d\0 done")
     path = tmp_path / "a.pdf"
     path.write_bytes(pdf("x"))
     assert records(path)[0][0].text == "half ? done"

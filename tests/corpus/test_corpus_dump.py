@@ -75,10 +75,7 @@ def test_articles_redirects_and_senses(packed, records, make_page, make_dump):
     body = make_dump(
         make_page(1, "Mercury (planet)", ARTICLE),
         make_page(
-            2,
-            "Hermes' planet",
-            "#REDIRECT [[Mercury (planet)]]",
-            redirect="Mercury (planet)",
+            2, "Hermes' planet", "#REDIRECT [[Mercury (planet)]]", redirect="Mercury (planet)"
         ),
         make_page(3, "Talk:Mercury", "chatter", ns=1),
         make_page(4, "Mercury (disambiguation)", DAB),
@@ -97,34 +94,21 @@ def test_articles_redirects_and_senses(packed, records, make_page, make_dump):
         "Mercury (Mercurius) is the planet closest to the Sun. It is 4880 km wide – small.\n"
         "It takes 88 days.\nslow\nsteady as said here\nKnown since 1400 BC."
     )
-    assert [
-        (article.text[at:].split("\n")[0], name) for at, name in article.sections
-    ] == [
+    assert [(article.text[at:].split("\n")[0], name) for at, name in article.sections] == [
         ("It takes 88 days.", "Orbit"),
         ("slow", "Orbit > Spin"),
         ("Known since 1400 BC.", "History"),
     ]
     assert found[1] == Redirect("Hermes' planet", "Mercury (planet)")
     assert found[2:5] == [
-        Sense(
-            "Mercury",
-            "Mercury (planet)",
-            "Mercury (planet), the closest planet to the Sun",
-        ),
+        Sense("Mercury", "Mercury (planet)", "Mercury (planet), the closest planet to the Sun"),
         Sense("Mercury", "Mercury (element)", "Mercury (symbol Hg)"),
         Sense("Mercury", "Freddie Mercury", "A singer, Freddie"),
     ]
     assert found[5] == Redirect("Old redirect", "Mercury (planet)")
-    assert found[6] == Document(
-        "7", "R&D <x>", "Plain & bold text.", "enwiki-pages-articles"
-    )
+    assert found[6] == Document("7", "R&D <x>", "Plain & bold text.", "enwiki-pages-articles")
     assert len(found) == 7
-    assert (report.documents, report.redirects, report.senses, report.broken) == (
-        2,
-        2,
-        3,
-        1,
-    )
+    assert (report.documents, report.redirects, report.senses, report.broken) == (2, 2, 3, 1)
     assert report.named[0].where == "page 'Nothing left'"
 
 
@@ -134,9 +118,7 @@ def test_multistream(tmp_path, records, make_page, make_dump):
     path.write_bytes(
         b"".join(bz2.compress(whole[at : at + 700]) for at in range(0, len(whole), 700))
     )
-    assert [document.text for document in records(path)[0]] == [
-        f"Text {n}." for n in range(1, 30)
-    ]
+    assert [document.text for document in records(path)[0]] == [f"Text {n}." for n in range(1, 30)]
 
 
 def test_resumes_at_any_step(tmp_path, records, make_page, make_dump):
@@ -162,13 +144,11 @@ def test_resumes_at_any_step(tmp_path, records, make_page, make_dump):
 
 
 def test_kinds_of_disambiguation_pages():
-    assert is_disambiguation(
-        "John Smith", "* [[John Smith (poet)]]\n{{hndis|Smith, John}}"
-    )
+    assert is_disambiguation("John Smith", "* [[John Smith (poet)]]\n{{hndis|Smith, John}}")
     assert is_disambiguation("X", "{{ Dab }}") and is_disambiguation("X", "{{Geodis}}")
-    assert is_disambiguation(
-        "X", "{{Place name disambiguation}}"
-    ) and is_disambiguation("X", "__DISAMBIG__")
+    assert is_disambiguation("X", "{{Place name disambiguation}}") and is_disambiguation(
+        "X", "__DISAMBIG__"
+    )
     assert is_disambiguation("X (disambiguation)", "")
     assert not is_disambiguation(
         "X", "{{disambiguation needed|date=May}} {{dablinks}} {{Other uses}}"
@@ -186,11 +166,7 @@ def test_patterns_do_what_the_parser_does():
     plain, rough = wikipedia.plain(ARTICLE), wikipedia.rough(ARTICLE)
     assert [name for _, name in rough.sections] == [name for _, name in plain.sections]
     assert rough.text.split("\n")[1:] == plain.text.split("\n")[1:]
-    assert (
-        "thumb" not in rough.text
-        and "cite" not in rough.text
-        and "1800" not in rough.text
-    )
+    assert "thumb" not in rough.text and "cite" not in rough.text and "1800" not in rough.text
 
 
 @pytest.mark.parametrize(
@@ -248,24 +224,18 @@ def test_a_page_that_hangs_the_parser_is_stripped_by_patterns(monkeypatch):
     ]
 
 
-def test_a_python_that_cannot_start_is_told(
-    tmp_path, records, make_page, make_dump, monkeypatch
-):
+def test_a_python_that_cannot_start_is_told(tmp_path, records, make_page, make_dump, monkeypatch):
     path = tmp_path / "d.xml"
     path.write_bytes(make_dump(make_page(1, "One", "First.")))
     popen = subprocess.Popen
     monkeypatch.setattr(
-        subprocess,
-        "Popen",
-        lambda command, **options: popen([command[0], "-c", ""], **options),
+        subprocess, "Popen", lambda command, **options: popen([command[0], "-c", ""], **options)
     )
     with pytest.raises(WhichsenseError, match="Reinstall"):
         records(path)
 
 
-def test_very_long_pages_go_by_patterns(
-    tmp_path, records, make_page, make_dump, monkeypatch
-):
+def test_very_long_pages_go_by_patterns(tmp_path, records, make_page, make_dump, monkeypatch):
     path = tmp_path / "d.xml"
     path.write_bytes(
         make_dump(make_page(1, "Long", "''w'' " * 200_000), make_page(2, "Short", "x"))
@@ -273,16 +243,12 @@ def test_very_long_pages_go_by_patterns(
     found, report = records(path)
     assert report.rough == 1 and found[0].text.startswith("w w w")
     found, report = records(path, limits=ReadingLimits(page=1000))
-    assert [document.title for document in found] == ["Short"] and "MB" in report.named[
-        0
-    ].why
+    assert [document.title for document in found] == ["Short"] and "MB" in report.named[0].why
 
 
 def test_stopping_early_leaves_no_process(tmp_path, make_page, make_dump):
     path = tmp_path / "d.xml"
-    path.write_bytes(
-        make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}.") for n in range(1, 2000)))
-    )
+    path.write_bytes(make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}.") for n in range(1, 2000))))
     started, popen = [], subprocess.Popen
 
     def remember(*args, **options):
@@ -297,15 +263,11 @@ def test_stopping_early_leaves_no_process(tmp_path, make_page, make_dump):
     assert started and all(process.poll() is not None for process in started)
 
 
-def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(
-    tmp_path, make_page, make_dump
-):
+def test_ctrl_c_ends_the_workers_and_scripts_need_no_guard(tmp_path, make_page, make_dump):
     """A plain script, without `if __name__ == "__main__"`, interrupted in the middle."""
     path = tmp_path / "d.xml"
     path.write_bytes(
-        make_dump(
-            *(make_page(n, f"T{n}", f"[[Text]] {n}. " * 5) for n in range(1, 3000))
-        )
+        make_dump(*(make_page(n, f"T{n}", f"[[Text]] {n}. " * 5) for n in range(1, 3000)))
     )
     script = tmp_path / "script.py"
     script.write_text(

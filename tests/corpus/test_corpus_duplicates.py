@@ -10,9 +10,7 @@ from whichsense.corpus import Seen
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.text(max_size=2), st.text(max_size=2))), st.integers(0, 50)
-)
+@given(st.lists(st.tuples(st.text(max_size=2), st.text(max_size=2))), st.integers(0, 50))
 def test_as_a_set_would(pairs, stop):
     seen, told = Seen(), set()
     for number, (title, text) in enumerate(pairs):
@@ -29,10 +27,7 @@ def test_many():
     assert all(seen.new("t", str(number)) for number in range(50_000))
     again = Seen.from_array(seen.to_array())
     assert not any(again.new("t", str(number)) for number in range(50_000))
-    assert (
-        np.array_equal(again.to_array(), seen.to_array())
-        and seen.to_array().dtype == np.uint64
-    )
+    assert np.array_equal(again.to_array(), seen.to_array()) and seen.to_array().dtype == np.uint64
 
 
 def test_a_run_beyond_the_last_home():

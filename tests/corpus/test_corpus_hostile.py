@@ -23,28 +23,10 @@ GOOD = b'{"title": "t", "text": "some words"}\n' * 5_000
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "a.jsonl",
-        "a.csv",
-        "a.tsv",
-        "a.xml",
-        "a.txt",
-        "a.pdf",
-        "a.docx",
-        "a.parquet",
-        "a",
-    ],
+    "name", ["a.jsonl", "a.csv", "a.tsv", "a.xml", "a.txt", "a.pdf", "a.docx", "a.parquet", "a"]
 )
 @pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"\0" * 5000,
-        bytes(range(256)) * 40,
-        b"\x89PNG\r\n\x1a\n\0\0",
-        b"\xff" * 5000,
-    ],
+    "body", [b"", b"\0" * 5000, bytes(range(256)) * 40, b"\x89PNG\r\n\x1a\n\0\0", b"\xff" * 5000]
 )
 def test_empty_and_binary_files(tmp_path, records, name, body):
     path = tmp_path / name
@@ -95,8 +77,7 @@ def test_bombs(tmp_path, records, suffix):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["a.jsonl", "a.csv", "a.tsv", "a.xml", "psgs.tsv", "a.txt", "a.md", "a.html"],
+    "name", ["a.jsonl", "a.csv", "a.tsv", "a.xml", "psgs.tsv", "a.txt", "a.md", "a.html"]
 )
 def test_a_line_of_200_mb(tmp_path, records, name):
     """The file is sparse; what is measured is that it is never held in memory."""
@@ -148,12 +129,7 @@ def test_other_people_s_files(tmp_path, records, monkeypatch):
 
 @pytest.mark.parametrize(
     "source",
-    [
-        "",
-        "no/such/file.jsonl",
-        pytest.param("a\0b", id="nul"),
-        pytest.param("x" * 5000, id="long"),
-    ],
+    ["", "no/such/file.jsonl", pytest.param("a\0b", id="nul"), pytest.param("x" * 5000, id="long")],
 )
 def test_paths_that_are_none(tmp_path, records, source, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -211,9 +187,7 @@ def test_a_page_listed_again_and_again(tmp_path, records):
     kids = writer.root_object["/Pages"]["/Kids"]
     kids.extend([page.indirect_reference] * 20_000)
     writer.write(tmp_path / "a.pdf")
-    with pytest.raises(
-        BadInput, match=r"a\.pdf' lists one page over 10 times: refused"
-    ):
+    with pytest.raises(BadInput, match=r"a\.pdf' lists one page over 10 times: refused"):
         records(tmp_path / "a.pdf")
 
 
@@ -229,10 +203,7 @@ def test_a_pdf_without_end(tmp_path, records):
 @pytest.mark.parametrize(
     ("body", "program"),
     [
-        (
-            '[{"title": "A", "text": "one"},\n {"title": "B", "text": "two"}]',
-            "jq -c '.[]' all",
-        ),
+        ('[{"title": "A", "text": "one"},\n {"title": "B", "text": "two"}]', "jq -c '.[]' all"),
         ('\ufeff[\n{"title": "A", "text": "one"}\n]', "jq -c '.[]' all"),
         ('{\n  "title": "A",\n  "text": "one"\n}\n', "jq -c . all"),
         ('{"title": "A",\n"text": "one"}', "jq -c . all"),
@@ -248,9 +219,7 @@ def test_json_that_is_not_on_lines_is_no_text(tmp_path, records, name, body, pro
         (tmp_path / "good.txt").write_text("words")
         (tmp_path / "settings.json").write_text('{\n "name": "x"\n}\n')
         found, report = records(tmp_path)
-        assert [document.id for document in found] == [
-            "good.txt"
-        ] and report.passed_over == 1
+        assert [document.id for document in found] == ["good.txt"] and report.passed_over == 1
         assert report.broken == 1 and program in report.named[0].why
 
 
@@ -270,9 +239,7 @@ def test_text_that_begins_with_a_bracket(tmp_path, records):
     assert records(tmp_path / "one.json")[0][0].id == "3"
 
 
-@pytest.mark.parametrize(
-    "name", ["a.zip", "a.epub", "a.docx", "a", "a.tgz", "a.tar.gz"]
-)
+@pytest.mark.parametrize("name", ["a.zip", "a.epub", "a.docx", "a", "a.tgz", "a.tar.gz"])
 def test_archives_are_to_be_unpacked(tmp_path, records, name):
     with zipfile.ZipFile(tmp_path / name, "w") as archive:
         archive.writestr("a.txt", "words")
@@ -315,11 +282,7 @@ def test_ids_and_titles_stand_on_one_line_and_within_reason(jsonl, records):
     )
     found, report = records(path)
     assert [document.id for document in found] == ["a b", "@3", "3"]
-    assert (
-        len(found[0].title) == 1000
-        and found[0].title.endswith("…")
-        and found[0].source == "s t"
-    )
+    assert len(found[0].title) == 1000 and found[0].title.endswith("…") and found[0].source == "s t"
     assert len(found[0].sections[0][1]) == 1000
     assert [(broken.where, broken.why[:21]) for broken in report.named] == [
         ("line 2", "the id is over 1,000 ")

@@ -67,12 +67,7 @@ def test_broken_lines_are_skipped_counted_and_named(jsonl, records):
         12: (b'{"text": "a", "title": 5}', "title is not a string"),
     }
     path = jsonl(
-        [
-            {"text": "good"},
-            *(line for line, _ in bad.values()),
-            b"",
-            {"text": "smile \U0001f600"},
-        ]
+        [{"text": "good"}, *(line for line, _ in bad.values()), b"", {"text": "smile \U0001f600"}]
     )
     found, report = records(path, limits=limits)
     assert [document.text for document in found] == ["good", "smile \U0001f600"]
@@ -103,11 +98,7 @@ def test_wikiextractor_folder(jsonl, tmp_path, records):
     jsonl([{**row, "id": "25", "title": "Autism"}], "tree/AB/wiki_00")
     jsonl([{**row, "id": "26", "title": "Art"}], "tree/AB/wiki_01")
     found, _ = records(tmp_path / "tree")
-    assert [document.id for document in found] == [
-        "AA/wiki_00:12",
-        "AB/wiki_00:25",
-        "wiki_01:26",
-    ]
+    assert [document.id for document in found] == ["AA/wiki_00:12", "AB/wiki_00:25", "wiki_01:26"]
     assert found[0].source == "AA/wiki_00"
 
 
@@ -164,8 +155,7 @@ def test_dpr_agrees_with_the_csv_module(tmp_path, records):
 
 def test_csv_in_every_compression(packed, records):
     path = packed(
-        "some.csv",
-        '\ufeffTitle,ID,Text\r\nA,9,"two\r\nlines, ""quoted"""\r\nB,,x\r\n'.encode(),
+        "some.csv", '\ufeffTitle,ID,Text\r\nA,9,"two\r\nlines, ""quoted"""\r\nB,,x\r\n'.encode()
     )
     assert records(path)[0] == [
         Document("9", "A", 'two\r\nlines, "quoted"', "some"),
@@ -238,9 +228,7 @@ def parquet(path: Path, rows: int = 10, group: int = 4) -> Path:
 
 def test_parquet(tmp_path, records):
     found, report = records(parquet(tmp_path / "some.parquet"))
-    assert [document.text for document in found] == [
-        f"text {n}" for n in range(10) if n != 3
-    ]
+    assert [document.text for document in found] == [f"text {n}" for n in range(10) if n != 3]
     assert found[0] == Document("100", "t0", "text 0", "some")
     assert report.named == [
         Broken(str(tmp_path / "some.parquet"), "row 4", "no text in the text column.")
@@ -260,17 +248,11 @@ def test_parquet_with_bytes_that_are_not_text(tmp_path, records):
     bad = pyarrow.Array.from_buffers(
         pyarrow.string(),
         2,
-        [
-            None,
-            pyarrow.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"),
-            pyarrow.py_buffer(b"ok\xff\xfe"),
-        ],
+        [None, pyarrow.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"), pyarrow.py_buffer(b"ok\xff\xfe")],
     )
     pyarrow.parquet.write_table(pyarrow.table({"text": bad}), tmp_path / "some.parquet")
     found, report = records(tmp_path / "some.parquet")
-    assert [document.text for document in found] == ["ok"] and "UTF-8" in report.named[
-        0
-    ].why
+    assert [document.text for document in found] == ["ok"] and "UTF-8" in report.named[0].why
 
 
 def test_csv_that_cannot_be_read_is_told(tmp_path, records):
@@ -290,9 +272,7 @@ def test_a_quote_left_open_names_its_line(tmp_path, records):
     path.write_text('id,text\n1,first\n\n2,"two\nlines"\n3,"unclosed\n4,lost\n5,lost\n')
     found, report = records(path)
     assert [document.id for document in found] == ["1", "2"]
-    assert [(b.where, b.why[:17]) for b in report.named] == [
-        ("line 6", "a quote is opened")
-    ]
+    assert [(b.where, b.why[:17]) for b in report.named] == [("line 6", "a quote is opened")]
     path.write_text('id,text\n1,first\n2,"closed"')
     assert [document.text for document in records(path)[0]] == ["first", "closed"]
 
@@ -301,7 +281,4 @@ def test_a_header_in_another_encoding_breaks_no_row(tmp_path, records):
     path = tmp_path / "some.csv"
     path.write_bytes(b"id,text,caf\xe9\n1,first,x\n2,second,y\n")
     found, report = records(path)
-    assert [document.text for document in found] == [
-        "first",
-        "second",
-    ] and not report.broken
+    assert [document.text for document in found] == ["first", "second"] and not report.broken

@@ -26,16 +26,12 @@ def test_no_word_is_lost(text, words, sentences):
     for passage in passages:
         assert text[passage.start : passage.end] == passage.text
         assert len(passage.text.split()) <= words
-    assert [
-        word for passage in passages for word in passage.text.split()
-    ] == text.split() or any(len(word) > 40 for word in text.split())
-    assert "".join("".join(passage.text.split()) for passage in passages) == "".join(
-        text.split()
+    assert [word for passage in passages for word in passage.text.split()] == text.split() or any(
+        len(word) > 40 for word in text.split()
     )
+    assert "".join("".join(passage.text.split()) for passage in passages) == "".join(text.split())
     numbered = [f"d#{n}" for n in range(len(passages))]
-    assert [passage.id for passage in passages] == (
-        ["d"] if len(passages) == 1 else numbered
-    )
+    assert [passage.id for passage in passages] == (["d"] if len(passages) == 1 else numbered)
     starts = [passage.start for passage in passages]
     assert starts == sorted(starts)
 
@@ -88,10 +84,7 @@ def test_sections_and_source():
 
 def test_sentences_stay_together():
     text = "Dr. No came out in 1962. It was a film. Word " + "word " * 6 + "end. Last."
-    assert [
-        passage.text
-        for passage in cut(Document("d", "T", text), words=6, sentences=True)
-    ] == [
+    assert [passage.text for passage in cut(Document("d", "T", text), words=6, sentences=True)] == [
         "Dr. No came out in 1962.",
         "It was a film.",
         "Word word word word word word",

@@ -25,10 +25,7 @@ def test_several_sources_in_the_order_given(jsonl, records):
     first = jsonl([{"id": 1, "text": "a"}], "b.jsonl")
     second = jsonl([{"id": 1, "text": "b"}], "a.jsonl")
     found, _ = records([first, second])
-    assert [(document.id, document.source) for document in found] == [
-        ("b:1", "b"),
-        ("a:1", "a"),
-    ]
+    assert [(document.id, document.source) for document in found] == [("b:1", "b"), ("a:1", "a")]
 
 
 def test_names_that_collide_become_longer(jsonl, tmp_path, records):
@@ -47,9 +44,7 @@ def test_prefix_on_request(jsonl, records):
 
 
 def test_unknown_format_helps():
-    with pytest.raises(
-        BadInput, match=r"No format named 'jsnol'\. Did you mean 'jsonl'\?"
-    ):
+    with pytest.raises(BadInput, match=r"No format named 'jsnol'\. Did you mean 'jsonl'\?"):
         Corpus("x", format="jsnol")
 
 
@@ -94,13 +89,9 @@ def test_runs_of_broken_and_skipped_records_can_be_stopped(jsonl, skip):
     rows = [b"broken"] * 2_500 + [{"text": "good"}]
     corpus, report, seen = Corpus(jsonl(rows)), Report(), []
     found = list(
-        corpus.records(
-            report, skip, lambda: seen.append((corpus.position, report.broken))
-        )
+        corpus.records(report, skip, lambda: seen.append((corpus.position, report.broken)))
     )
-    assert len(found) == 1 and seen == (
-        [(2500, 0)] * 2 if skip else [(1000, 1000), (2000, 2000)]
-    )
+    assert len(found) == 1 and seen == ([(2500, 0)] * 2 if skip else [(1000, 1000), (2000, 2000)])
 
     def stop() -> None:
         raise Stop
@@ -109,10 +100,7 @@ def test_runs_of_broken_and_skipped_records_can_be_stopped(jsonl, skip):
     with pytest.raises(Stop):
         list(corpus.records(first, idle=stop))
     assert (corpus.position, first.broken) == (1000, 1000)
-    assert (
-        len(list(corpus.records(first, skip=corpus.position))) == 1
-        and first.broken == 2500
-    )
+    assert len(list(corpus.records(first, skip=corpus.position))) == 1 and first.broken == 2500
 
 
 def test_a_summary_steers_no_terminal():
@@ -128,17 +116,13 @@ ROW = st.one_of(
 
 
 @settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3), st.integers(0, 25))
 def test_a_stopped_reading_goes_on_where_it_stopped(tmp_path_factory, parts, stop):
     folder = tmp_path_factory.mktemp("parts")
     for number, rows in enumerate(parts):
-        (folder / f"{number}.jsonl").write_bytes(
-            b"\n".join([b'{"text": "first"}', *rows])
-        )
+        (folder / f"{number}.jsonl").write_bytes(b"\n".join([b'{"text": "first"}', *rows]))
     (folder / "note.txt").write_text("a note among the data")
     whole = Report()
     everything = list(Corpus(folder).records(whole))
@@ -152,9 +136,7 @@ def test_a_stopped_reading_goes_on_where_it_stopped(tmp_path_factory, parts, sto
 
 
 def test_report_names_the_first_and_counts_all():
-    report = Report(
-        documents=1, passages=2, duplicates=1, passed_over=2, senses=1, rough=1
-    )
+    report = Report(documents=1, passages=2, duplicates=1, passed_over=2, senses=1, rough=1)
     for number in range(150):
         report.add_broken(Broken("f", f"line {number}", "bad"))
     assert report.broken == 150 and len(report.named) == NAMED

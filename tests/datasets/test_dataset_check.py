@@ -48,12 +48,7 @@ def report(folder: Path) -> datasets.CheckReport:
 def test_the_known_file_is_recognised_in_every_packing(folder: Path) -> None:
     (folder / "dev.json.zst").write_bytes(zstandard.ZstdCompressor().compress(BODY))
     found = report(folder)
-    assert (found.ok, found.count, found.release, found.checksum) == (
-        True,
-        3,
-        "part",
-        "matches",
-    )
+    assert (found.ok, found.count, found.release, found.checksum) == (True, 3, "part", "matches")
 
 
 def test_a_wrong_checksum(folder: Path) -> None:
@@ -69,11 +64,7 @@ def test_a_release_without_a_checksum_goes_by_its_count(folder: Path) -> None:
     more = [*ROWS, {**ROWS[0], "id": "8"}, {**ROWS[0], "id": "9"}]
     (folder / "dev_light.json").write_text(json.dumps(more))
     found = report(folder)
-    assert (found.ok, found.release, found.checksum) == (
-        True,
-        "official",
-        "not on record",
-    )
+    assert (found.ok, found.release, found.checksum) == (True, "official", "not on record")
     (folder / "dev_light.json").write_text(json.dumps(more[:4]))
     assert "has 4 records; the official release has 5" in report(folder).problem
 
@@ -97,19 +88,13 @@ def test_bad_records_and_ids_that_occur_twice(
 
 
 def test_a_file_that_is_not_there(folder: Path) -> None:
-    assert report(folder).problem.startswith(
-        "not there. Run: whichsense data fetch ambignq/dev"
-    )
+    assert report(folder).problem.startswith("not there. Run: whichsense data fetch ambignq/dev")
 
 
 def test_a_name_that_tells_its_packing_is_the_stronger_claim(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(
-        monkeypatch,
-        Release(("dev.json",), count=3),
-        replace(KNOWN, files=("dev.json.zst",)),
-    )
+    use(monkeypatch, Release(("dev.json",), count=3), replace(KNOWN, files=("dev.json.zst",)))
     damaged = BODY.replace(b"Who 1", b"Why 1")
     (folder / "dev.json.zst").write_bytes(zstandard.ZstdCompressor().compress(damaged))
     assert "wrong checksum" in report(folder).problem

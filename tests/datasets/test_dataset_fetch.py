@@ -21,11 +21,7 @@ from whichsense import datasets
 from whichsense.errors import DamagedData, MissingData
 from whichsense.lab.datasets.catalog import Download, Entry, Release, entry
 
-ROW = {
-    "id": "1",
-    "question": "Who?",
-    "annotations": [{"type": "singleAnswer", "answer": ["A"]}],
-}
+ROW = {"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": ["A"]}]}
 BODY = json.dumps([ROW] * 400).encode()
 
 
@@ -74,9 +70,7 @@ def use(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
     def changed(name: str) -> Entry:
         known = entry(name)
         if name == "ambignq/dev":
-            return replace(
-                known, download=download, releases=(Release(("dev_light.json",)),)
-            )
+            return replace(known, download=download, releases=(Release(("dev_light.json",)),))
         return replace(known, download=None)
 
     monkeypatch.setattr("whichsense.lab.datasets.fetching.entry", changed)
@@ -106,10 +100,7 @@ def test_a_plain_file(
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_an_archive(
-    server: tuple[str, type[Handler]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    server: tuple[str, type[Handler]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     packed = io.BytesIO()
     if kind == "zip":
@@ -164,14 +155,10 @@ def test_no_network_and_no_such_file(
 ) -> None:
     url, _ = server
     use(monkeypatch, Download(f"{url}/none.json"))
-    with pytest.raises(
-        MissingData, match=r"HTTP Error 404.*put it at '.*dev_light\.json'"
-    ):
+    with pytest.raises(MissingData, match=r"HTTP Error 404.*put it at '.*dev_light\.json'"):
         datasets.fetch("ambignq/dev", tmp_path)
     use(monkeypatch, Download("http://127.0.0.1:9/dev.json"))
-    with pytest.raises(
-        MissingData, match=r"Connection refused.*Are you offline\?.*put it at"
-    ):
+    with pytest.raises(MissingData, match=r"Connection refused.*Are you offline\?.*put it at"):
         datasets.fetch("ambignq/dev", tmp_path)
 
 

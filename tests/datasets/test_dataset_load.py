@@ -29,13 +29,9 @@ def question(number: int, text: str = "Who dug it?") -> dict[str, Any]:
 
 
 def test_an_unknown_name_is_corrected() -> None:
-    with pytest.raises(
-        NoDataset, match=r"No dataset named 'asqa/dve'\. Did you mean 'asqa/dev'\?"
-    ):
+    with pytest.raises(NoDataset, match=r"No dataset named 'asqa/dve'\. Did you mean 'asqa/dev'\?"):
         datasets.load("asqa/dve")
-    with pytest.raises(
-        NoDataset, match="several splits: name one of asqa/train, asqa/dev"
-    ):
+    with pytest.raises(NoDataset, match="several splits: name one of asqa/train, asqa/dev"):
         datasets.load("asqa")
     with pytest.raises(NoDataset, match="ambignq/dev"):
         datasets.load("ambignq/train", without=["ambignq/dew"])
@@ -65,8 +61,7 @@ def test_the_data_folder_is_given_or_named_or_the_cache(
 
 def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(
-        MissingData,
-        match=r"whichsense data fetch ambignq/dev.*ambignq_light\.zip.*WHICHSENSE_DATA",
+        MissingData, match=r"whichsense data fetch ambignq/dev.*ambignq_light\.zip.*WHICHSENSE_DATA"
     ):
         next(iter(datasets.load("ambignq/dev", data_dir=tmp_path)))
     with pytest.raises(
@@ -80,10 +75,7 @@ def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
     [
         ({"question": "Who?", "annotations": []}, r"record 2: no field 'id'"),
         ({"id": "2", "annotations": []}, r"record 2: no field 'question'"),
-        (
-            {"id": "2", "question": "Who?", "annotations": []},
-            r"record 2: 'annotations' is empty",
-        ),
+        ({"id": "2", "question": "Who?", "annotations": []}, r"record 2: 'annotations' is empty"),
         (
             {"id": "2", "question": ["Who?"]},
             r"record 2: 'question' must be a text, not \[\"Who\?\"\]",
@@ -105,19 +97,13 @@ def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
             "'answer' is empty",
         ),
         (
-            {
-                "id": "2",
-                "question": "?",
-                "annotations": [{"type": "singleAnswer", "answer": [1]}],
-            },
+            {"id": "2", "question": "?", "annotations": [{"type": "singleAnswer", "answer": [1]}]},
             "list of texts",
         ),
         ("not an object", "record 2: an object was expected"),
     ],
 )
-def test_a_bad_record_is_named_with_its_fix(
-    tmp_path: Path, row: Any, message: str
-) -> None:
+def test_a_bad_record_is_named_with_its_fix(tmp_path: Path, row: Any, message: str) -> None:
     put(tmp_path, [question(1), row])
     with pytest.raises(DamagedData, match=message) as caught:
         list(datasets.load("ambignq/dev", data_dir=tmp_path))
@@ -129,8 +115,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "NQ-open.dev.jsonl"
     path.write_bytes(b'{"question": "a", "answer": ["b"]}\n\n{"question": \n')
     with pytest.raises(
-        DamagedData,
-        match=r"NQ-open.dev.jsonl', line 3: not valid JSON .*Get the file again",
+        DamagedData, match=r"NQ-open.dev.jsonl', line 3: not valid JSON .*Get the file again"
     ):
         list(datasets.load("nq_open/dev", data_dir=tmp_path))
     path.write_bytes(b'{"question": "caf\xe9", "answer": ["b"]}\n')
@@ -175,9 +160,7 @@ def test_every_catalog_entry_is_complete() -> None:
         about = datasets.entry(name)
         assert about.reader in READERS, name
         assert (
-            about.family.licence
-            and about.family.citation.startswith("@")
-            and about.family.homepage
+            about.family.licence and about.family.citation.startswith("@") and about.family.homepage
         ), name
         assert about.family.homepage.startswith("https://")
         assert about.download is None or about.download.url.startswith("https://")

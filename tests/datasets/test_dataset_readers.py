@@ -66,11 +66,7 @@ def test_ambignq_light_under_every_name(tmp_path: Path, name: str) -> None:
     put(tmp_path, name, [SINGLE, MULTI, MIXED])
     one, two, three = datasets.load("ambignq/dev", data_dir=tmp_path)
     assert one.answers == (("Ann", "A. Mole"),)
-    assert [one.is_ambiguous, two.is_ambiguous, three.is_ambiguous] == [
-        False,
-        True,
-        False,
-    ]
+    assert [one.is_ambiguous, two.is_ambiguous, three.is_ambiguous] == [False, True, False]
     first = two.annotations[0].pairs[0]
     assert first.questions == ("Who dug it in 1901?", "Who was the digger of 1901?")
     assert first.question == "Who dug it in 1901?"
@@ -87,16 +83,9 @@ def test_ambignq_in_hugging_face_columns(tmp_path: Path) -> None:
             {"question": ["Who in 1?", "Who in 2?"], "answer": [["A"], ["B"]]},
         ],
     }
-    put(
-        tmp_path,
-        "ambignq/train.json",
-        [{"id": "1", "question": "Who?", "annotations": columns}],
-    )
+    put(tmp_path, "ambignq/train.json", [{"id": "1", "question": "Who?", "annotations": columns}])
     (question,) = datasets.load("ambignq/train", data_dir=tmp_path)
-    assert [annotation.is_single for annotation in question.annotations] == [
-        True,
-        False,
-    ]
+    assert [annotation.is_single for annotation in question.annotations] == [True, False]
     assert question.annotations[1].answers == (("A",), ("B",))
 
 
@@ -104,10 +93,7 @@ def test_ambignq_full(tmp_path: Path) -> None:
     more = {
         "viewed_doc_titles": ["Tunnel"],
         "used_queries": [
-            {
-                "query": "tunnel",
-                "results": [{"title": "Tunnel", "snippet": "A <b>tunnel</b>"}],
-            }
+            {"query": "tunnel", "results": [{"title": "Tunnel", "snippet": "A <b>tunnel</b>"}]}
         ],
         "nq_answer": ["Ann"],
         "nq_doc_title": "Tunnels",
@@ -140,9 +126,7 @@ def test_cambignq_as_released_and_with_annotations(tmp_path: Path) -> None:
     )
     one, two = datasets.load("cambignq/train", ClarifiedQuestion, data_dir=tmp_path)
     assert (one.category, one.options) == ("day", ("July 4, 1976", "August 2, 1977"))
-    assert (
-        one.answers == one.clarified_answers == (("noon",), ("dusk", "in the evening"))
-    )
+    assert one.answers == one.clarified_answers == (("noon",), ("dusk", "in the evening"))
     assert one.annotations[0].pairs[0].question == "when did it open in 1976 ?"
     assert two.answers == (("Ann",), ("Bob", "Robert"))
 
@@ -198,8 +182,7 @@ def test_asqa_as_parquet(tmp_path: Path) -> None:
 
     (tmp_path / "asqa").mkdir()
     parquet.write_table(
-        pyarrow.Table.from_pylist([{**ASQA, "sample_id": "a1"}]),
-        tmp_path / "asqa" / "dev.parquet",
+        pyarrow.Table.from_pylist([{**ASQA, "sample_id": "a1"}]), tmp_path / "asqa" / "dev.parquet"
     )
     (question,) = datasets.load("asqa/dev", data_dir=tmp_path)
     assert question.answers == (("Ann",), ("Bob",))
@@ -212,13 +195,10 @@ def test_nq_open_has_ids_that_survive_reordering(tmp_path: Path) -> None:
         {"question": "who", "answer": ["C"]},
     ]
     put(tmp_path, "NQ-open.dev.jsonl", rows)
-    first = [
-        question.id for question in datasets.load("nq_open/dev", data_dir=tmp_path)
-    ]
+    first = [question.id for question in datasets.load("nq_open/dev", data_dir=tmp_path)]
     put(tmp_path, "NQ-open.dev.jsonl", rows[::-1])
     again = {
-        question.text: question.id
-        for question in datasets.load("nq_open/dev", data_dir=tmp_path)
+        question.text: question.id for question in datasets.load("nq_open/dev", data_dir=tmp_path)
     }
     assert len(set(first)) == 3
     assert again["who dug"] == first[0]
@@ -228,9 +208,7 @@ def test_efficientqa_test_keeps_what_people_judged(tmp_path: Path) -> None:
     row = {"question": "who", "answer": ["A"], "def_correct_predictions": ["a."], "poss_correct_predictions": [],
            "def_incorrect_predictions": ["z"], "answer_and_def_correct_predictions": ["A", "a."]}  # fmt: skip
     put(tmp_path, "nq_open/efficientqa_test.jsonl.zst", [row])
-    (question,) = datasets.load(
-        "nq_open/efficientqa_test", JudgedQuestion, data_dir=tmp_path
-    )
+    (question,) = datasets.load("nq_open/efficientqa_test", JudgedQuestion, data_dir=tmp_path)
     assert (question.surely_correct, question.incorrect, question.answers) == (
         ("a.",),
         ("z",),
@@ -245,9 +223,7 @@ def test_gold_passages(tmp_path: Path) -> None:
         "ctxs": [{"title": "T", "text": "A did.", "isgold": True}],
     }
     put(tmp_path, "nq_open/gold_passages.jsonl", [row])
-    (question,) = datasets.load(
-        "nq_open/gold_passages", GroundedQuestion, data_dir=tmp_path
-    )
+    (question,) = datasets.load("nq_open/gold_passages", GroundedQuestion, data_dir=tmp_path)
     assert question.passages[0].gold
     assert question.passages[0].text == "A did."
 
@@ -275,13 +251,8 @@ def test_triviaqa_official_and_sample(tmp_path: Path) -> None:
     )
     (official,) = datasets.load("triviaqa/dev", data_dir=tmp_path)
     assert (official.id, official.answers) == ("tc_1", (("Ann", "Anna"),))
-    assert not next(
-        iter(datasets.load("triviaqa/test", data_dir=tmp_path))
-    ).is_answerable
-    assert (
-        next(iter(datasets.load("triviaqa/test_sample", data_dir=tmp_path))).id
-        == "test_1"
-    )
+    assert not next(iter(datasets.load("triviaqa/test", data_dir=tmp_path))).is_answerable
+    assert next(iter(datasets.load("triviaqa/test_sample", data_dir=tmp_path))).id == "test_1"
 
 
 def test_situatedqa_makes_ids_distinct(tmp_path: Path) -> None:
@@ -307,25 +278,17 @@ def test_squad_official_and_plain(tmp_path: Path) -> None:
     put(tmp_path, "dev-v2.0.json", {"version": "v2.0", "data": [article]})
     plain = {
         "title": "Big_dig",
-        "paragraphs": [
-            {"context": "Ann dug.", "qas": [{**qas[0], "answers": ["Ann", "Ann"]}]}
-        ],
+        "paragraphs": [{"context": "Ann dug.", "qas": [{**qas[0], "answers": ["Ann", "Ann"]}]}],
     }
     put(tmp_path, "squad/dev_1.1.json", [plain])
     one, two = datasets.load("squad/2.0", GroundedQuestion, data_dir=tmp_path)
     assert (one.answers, two.is_answerable) == ((("Ann",),), False)
     assert (one.passages[0].title, one.passages[0].text) == ("Big dig", "Ann dug.")
-    assert (
-        next(iter(datasets.load("squad/1.1", data_dir=tmp_path))).answers == one.answers
-    )
+    assert next(iter(datasets.load("squad/1.1", data_dir=tmp_path))).answers == one.answers
 
 
 def test_webquestions_in_both_forms(tmp_path: Path) -> None:
-    put(
-        tmp_path,
-        "webquestions/train.json",
-        [{"qId": "w1", "qText": "who?", "answers": ["Ann"]}],
-    )
+    put(tmp_path, "webquestions/train.json", [{"qId": "w1", "qText": "who?", "answers": ["Ann"]}])
     target = '(list (description "Ann \\"A\\" Mole") (description Bob))'
     put(
         tmp_path,
@@ -342,21 +305,10 @@ def test_popqa(tmp_path: Path) -> None:
     put(
         tmp_path,
         "popqa/test_sample.jsonl",
-        [
-            {
-                "id": "1",
-                "question": "Who?",
-                "golden_answers": ["A"],
-                "metadata": metadata,
-            }
-        ],
+        [{"id": "1", "question": "Who?", "golden_answers": ["A"], "metadata": metadata}],
     )
     (question,) = datasets.load("popqa/test_sample", EntityQuestion, data_dir=tmp_path)
-    assert (question.subject, question.kinds, question.popularity) == (
-        "Tunnel",
-        ("digger",),
-        42,
-    )
+    assert (question.subject, question.kinds, question.popularity) == ("Tunnel", ("digger",), 42)
 
 
 def test_condambigqa_and_its_nested_list(tmp_path: Path) -> None:
@@ -365,12 +317,7 @@ def test_condambigqa_and_its_nested_list(tmp_path: Path) -> None:
         "groundtruth": ["Ann dug.", "Alone."],
         "citations": [{"title": "1. T", "text": "x"}],
     }
-    second = {
-        "condition": "in 1902",
-        "groundtruth": ["Bob dug."],
-        "citations": [],
-        "reason": "",
-    }
+    second = {"condition": "in 1902", "groundtruth": ["Bob dug."], "citations": [], "reason": ""}
     row = {
         "id": "c1",
         "question": "Who?",
@@ -378,13 +325,8 @@ def test_condambigqa_and_its_nested_list(tmp_path: Path) -> None:
         "ctxs": [{"title": "T", "text": "x"}],
     }
     put(tmp_path, "condambigqa/open.json", [row])
-    (question,) = datasets.load(
-        "condambigqa/open", ConditionalQuestion, data_dir=tmp_path
-    )
-    assert [condition.condition for condition in question.conditions] == [
-        "in 1901",
-        "in 1902",
-    ]
+    (question,) = datasets.load("condambigqa/open", ConditionalQuestion, data_dir=tmp_path)
+    assert [condition.condition for condition in question.conditions] == ["in 1901", "in 1902"]
     assert question.conditions[0].statements == ("Ann dug.", "Alone.")
     assert question.is_ambiguous
 
@@ -396,12 +338,8 @@ def test_multihop(tmp_path: Path) -> None:
                "paragraphs": [{"title": "T", "paragraph_text": "Ann dug.", "is_supporting": True}]}  # fmt: skip
     put(tmp_path, "multihop/hotpotqa_train.json", [hotpot])
     put(tmp_path, "multihop/musique_train.json", [musique])
-    (one,) = datasets.load(
-        "multihop/hotpotqa_train", GroundedQuestion, data_dir=tmp_path
-    )
-    (two,) = datasets.load(
-        "multihop/musique_train", GroundedQuestion, data_dir=tmp_path
-    )
+    (one,) = datasets.load("multihop/hotpotqa_train", GroundedQuestion, data_dir=tmp_path)
+    (two,) = datasets.load("multihop/musique_train", GroundedQuestion, data_dir=tmp_path)
     assert [(p.text, p.gold) for p in one.passages] == [
         ("Ann dug. Bob did not.", True),
         ("x", False),
@@ -425,11 +363,8 @@ def test_sample_form_has_kinds_and_evidence(
     put(tmp_path, "sample/questions.jsonl", [row, one])
     put(tmp_path, "sample/unanswerable.jsonl", [{"id": "u1", "question": "How?"}])
     first, second = datasets.load("sample/questions", data_dir=tmp_path)
-    assert (first.kinds, first.annotations[0].pairs[1].evidence) == (
-        ("time",),
-        ("p2", "p3"),
-    )
+    assert (first.kinds, first.annotations[0].pairs[1].evidence) == (("time",), ("p2", "p3"))
     assert second.annotations[0].pairs[0].evidence == ("p4",)
-    assert [
-        q.is_answerable for q in datasets.load("sample/unanswerable", data_dir=tmp_path)
-    ] == [False]
+    assert [q.is_answerable for q in datasets.load("sample/unanswerable", data_dir=tmp_path)] == [
+        False
+    ]

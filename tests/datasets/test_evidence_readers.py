@@ -113,12 +113,8 @@ FEEDBACK = {
     "prediction 3": "Nobody dug.",
     "prediction 4": "Ann dug.",
     "feedback": {
-        "errors": [
-            {"error type": "Irrelevant", "explanation": "", "start": 9, "end": 19}
-        ],
-        "missing-info": [
-            {"error type": "Missing-Answer", "passage_id": 1, "sentence_id": [2]}
-        ],
+        "errors": [{"error type": "Irrelevant", "explanation": "", "start": 9, "end": 19}],
+        "missing-info": [{"error type": "Missing-Answer", "passage_id": 1, "sentence_id": [2]}],
         "corrected-prediction": "Ann dug, and Bob.",
     },
     "preference": [1, 1, 0, 2, 1, 2],
@@ -127,9 +123,7 @@ FEEDBACK = {
 
 def test_feedback(tmp_path: Path) -> None:
     put(tmp_path, "asqa/train_feedback.json", FEEDBACK)
-    (question,) = datasets.load(
-        "asqa/train_feedback", FeedbackQuestion, data_dir=tmp_path
-    )
+    (question,) = datasets.load("asqa/train_feedback", FeedbackQuestion, data_dir=tmp_path)
     assert question.answers == (("Ann and Bob dug it.",),)
     assert question.passages[0] == SentencePassage("Digging", ("Ann dug.", "Bob dug."))
     assert question.predictions[3] == "Ann dug."
@@ -170,9 +164,7 @@ def test_feedback(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_feedback_that_does_not_fit(
-    tmp_path: Path, fields: dict[str, Any], message: str
-) -> None:
+def test_feedback_that_does_not_fit(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     put(tmp_path, "asqa/train_feedback.json", change(FEEDBACK, **fields))
     with pytest.raises(DamagedData, match=message):
         list(datasets.load("asqa/train_feedback", data_dir=tmp_path))
@@ -217,9 +209,7 @@ def test_ramdocs(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_ramdocs_that_do_not_fit(
-    tmp_path: Path, fields: dict[str, Any], message: str
-) -> None:
+def test_ramdocs_that_do_not_fit(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     put(tmp_path, "ramdocs/open.jsonl", change(CONFLICT, **fields))
     with pytest.raises(DamagedData, match=message):
         list(datasets.load("ramdocs/open", data_dir=tmp_path))
@@ -269,9 +259,7 @@ def test_a_claim_is_not_a_question(tmp_path: Path) -> None:
         ({"supporting_sentences": 1}, "must be a list of lists of whole numbers"),
     ],
 )
-def test_claims_that_do_not_fit(
-    tmp_path: Path, fields: dict[str, Any], message: str
-) -> None:
+def test_claims_that_do_not_fit(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     put(tmp_path, "wice/dev.jsonl", change(CLAIM, **fields))
     with pytest.raises(DamagedData, match=message):
         list(datasets.load("wice/dev", Claim, data_dir=tmp_path))
@@ -309,20 +297,14 @@ def test_clapnq(tmp_path: Path) -> None:
     nothing = {"answer": "", "selected_sentences": [], "meta": META}
     put(tmp_path, "clapnq/answerable.jsonl", GROUNDED)
     put(tmp_path, "clapnq/unanswerable.jsonl", change(GROUNDED, output=[nothing]))
-    (question,) = datasets.load(
-        "clapnq/answerable", GroundedLongQuestion, data_dir=tmp_path
-    )
+    (question,) = datasets.load("clapnq/answerable", GroundedLongQuestion, data_dir=tmp_path)
     assert question.text == "why did the pier close"
     assert question.answers == (("A storm hit the pier, and it closed.",),)
     assert question.passages[0].gold
     assert question.sentences == (("A storm hit it .", "It closed ."),)
     first, second = question.long_answers
     assert first.sentences == ("A storm hit it .", "It closed .")
-    assert (first.annotators, first.round, first.has_minimal_answer) == (
-        (3, 4),
-        2,
-        True,
-    )
+    assert (first.annotators, first.round, first.has_minimal_answer) == ((3, 4), 2, True)
     assert (first.skipped, second.skipped) == (False, True)
     (other,) = datasets.load("clapnq/unanswerable", data_dir=tmp_path)
     assert not other.is_answerable

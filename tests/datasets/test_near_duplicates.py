@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 from whichsense.lab.datasets import dataset, find_near_duplicates
 from whichsense.text.words import words
 
-TEXTS = st.lists(
-    st.lists(st.sampled_from("abcdefghi"), max_size=9).map(" ".join), max_size=12
-)
+TEXTS = st.lists(st.lists(st.sampled_from("abcdefghi"), max_size=9).map(" ".join), max_size=12)
 
 
-def slowly(
-    questions: list[str], against: list[str], threshold: float
-) -> dict[int, int]:
+def slowly(questions: list[str], against: list[str], threshold: float) -> dict[int, int]:
     found = {}
     for number, question in enumerate(questions):
         for other, text in enumerate(against):
@@ -31,18 +27,14 @@ def slowly(
 
 
 @given(TEXTS, TEXTS, st.sampled_from([0.1, 0.3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0]))
-def test_it_equals_the_slow_way(
-    questions: list[str], against: list[str], threshold: float
-) -> None:
+def test_it_equals_the_slow_way(questions: list[str], against: list[str], threshold: float) -> None:
     assert find_near_duplicates(questions, against, threshold) == slowly(
         questions, against, threshold
     )
 
 
 def test_case_and_punctuation_do_not_matter() -> None:
-    assert find_near_duplicates(
-        ["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]
-    ) == {0: 0, 1: 1}
+    assert find_near_duplicates(["WHO sang 'Hurt'?", "???"], ["who sang hurt", "!"]) == {0: 0, 1: 1}
 
 
 def test_a_threshold_out_of_range_is_refused() -> None:
@@ -60,8 +52,7 @@ def test_few_pairs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         return [
             " ".join(chosen)
             for chosen in zip(
-                *[iter(chance.choices(vocabulary, weights, k=9 * count))] * 9,
-                strict=True,
+                *[iter(chance.choices(vocabulary, weights, k=9 * count))] * 9, strict=True
             )
         ]
 

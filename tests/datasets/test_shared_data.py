@@ -19,9 +19,7 @@ from whichsense.lab.datasets import (
 )
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"the data folder {DATA} is not here"
-)
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the data folder {DATA} is not here")
 
 COUNTS = {
     "ambignq/train": 8477,
@@ -76,8 +74,7 @@ def test_nothing_that_lies_there_is_overlooked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "paper"),
-    [("ambignq/train", (53, 24, 14, 10)), ("ambignq/dev", (49, 23, 14, 13))],
+    ("name", "paper"), [("ambignq/train", (53, 24, 14, 10)), ("ambignq/dev", (49, 23, 14, 13))]
 )
 def test_ambignq_looks_as_the_paper_says(name: str, paper: tuple[int, ...]) -> None:
     """Table 2: % of questions with 1, 2, 3, 4+ answers, within two points: here are half of dev and 84% of train."""
@@ -98,20 +95,13 @@ def test_asqa_looks_as_the_paper_says() -> None:
 
 
 def test_records_that_know_more() -> None:
-    four = list(
-        datasets.load("cambignq/four_examples", ClarifiedQuestion, data_dir=DATA)
-    )
-    assert all(
-        len(question.options) == len(question.clarified_answers) for question in four
-    )
-    assert all(
-        isinstance(question, FullQuestion) and question.searches for question in four
-    )
+    four = list(datasets.load("cambignq/four_examples", ClarifiedQuestion, data_dir=DATA))
+    assert all(len(question.options) == len(question.clarified_answers) for question in four)
+    assert all(isinstance(question, FullQuestion) and question.searches for question in four)
     long = list(datasets.load("asqa/dev", LongQuestion, data_dir=DATA))
     assert all(len(question.long_answers) == 2 for question in long)
     unanswerable = sum(
-        not question.is_answerable
-        for question in datasets.load("squad/2.0", data_dir=DATA)
+        not question.is_answerable for question in datasets.load("squad/2.0", data_dir=DATA)
     )
     assert unanswerable == 5945
 
@@ -152,9 +142,7 @@ def test_the_datasets_about_evidence() -> None:
             documents[document.kind] += 1
             assert (document.answer in answers) == (document.kind == "correct")
     assert documents == {"correct": 933, "misinfo": 150, "noise": 280}
-    labels = Counter(
-        one.label for one in datasets.load("wice/dev", Claim, data_dir=DATA)
-    )
+    labels = Counter(one.label for one in datasets.load("wice/dev", Claim, data_dir=DATA))
     assert labels == {"supported": 115, "partially_supported": 191, "not_supported": 43}
     answerable = datasets.load("clapnq/answerable", GroundedLongQuestion, data_dir=DATA)
     for question in answerable:
@@ -168,13 +156,6 @@ def test_the_datasets_about_evidence() -> None:
 def test_training_without_what_is_tested() -> None:
     held_out = ("ambignq/dev", "ambignq/val")
     train = list(datasets.load("ambignq/train", data_dir=DATA, without=held_out))
-    others = [
-        question.text
-        for name in held_out
-        for question in datasets.load(name, data_dir=DATA)
-    ]
+    others = [question.text for name in held_out for question in datasets.load(name, data_dir=DATA)]
     assert 8000 < len(train) < 8477
-    assert (
-        datasets.find_near_duplicates([question.text for question in train], others)
-        == {}
-    )
+    assert datasets.find_near_duplicates([question.text for question in train], others) == {}

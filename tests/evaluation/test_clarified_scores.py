@@ -70,12 +70,8 @@ def test_collapse_as_released_and_by_question() -> None:
 
 
 def test_lists_of_answers_will_do() -> None:
-    metrics = score(
-        "cambignq-answers", GOLD, {"1": ["Ann", "Bo"], "2": ["1901", "1455"]}
-    ).metrics
-    assert (
-        metrics["answer_f1"] == metrics["end_to_end_f1"] == metrics["accuracy"] == 1.0
-    )
+    metrics = score("cambignq-answers", GOLD, {"1": ["Ann", "Bo"], "2": ["1901", "1455"]}).metrics
+    assert metrics["answer_f1"] == metrics["end_to_end_f1"] == metrics["accuracy"] == 1.0
     assert metrics["direct_f1"] == 0.0
 
 
@@ -96,10 +92,7 @@ def test_bad_input(tmp_path: Path) -> None:
 
 
 def test_detection_over_a_dataset() -> None:
-    several = {
-        "type": "multipleQAs",
-        "qaPairs": [{"question": "a?", "answer": ["a"]}] * 2,
-    }
+    several = {"type": "multipleQAs", "qaPairs": [{"question": "a?", "answer": ["a"]}] * 2}
     single = {"type": "singleAnswer", "answer": ["a"]}
     gold = [
         {"id": "1", "question": "A?", "annotations": [several]},
@@ -108,12 +101,7 @@ def test_detection_over_a_dataset() -> None:
     ]
     predictions = {"1": True, "2": {"ambiguous": False}, "3": True}
     metrics = score("ambiguity", gold, predictions).metrics
-    assert metrics == {
-        "accuracy": pytest.approx(1 / 3),
-        "precision": 0.5,
-        "recall": 0.5,
-        "f1": 0.5,
-    }
+    assert metrics == {"accuracy": pytest.approx(1 / 3), "precision": 0.5, "recall": 0.5, "f1": 0.5}
     with pytest.raises(BadInput, match="true or false"):
         score("ambiguity", gold, {"1": "yes"}, allow_missing=True)
 

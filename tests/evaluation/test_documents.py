@@ -37,13 +37,9 @@ def test_the_same_thing_has_one_answer() -> None:
 def test_the_compact_model_reads_each_document() -> None:
     documents = (
         ConflictDocument(TOWER.format(1313), "correct", "1313"),
-        ConflictDocument(
-            TOWER.format(1313) + " Its bells came later.", "correct", "1313"
-        ),
+        ConflictDocument(TOWER.format(1313) + " Its bells came later.", "correct", "1313"),
         ConflictDocument(TOWER.format(1900), "misinfo", "1900"),
-        ConflictDocument(
-            "A recipe for soup: boil the water, then add salt.", "noise", "unknown"
-        ),
+        ConflictDocument("A recipe for soup: boil the water, then add salt.", "noise", "unknown"),
     )
     gold = several_answers((QAPair(("1313",)),))
     text = "When was the tower of Ghent built?"

@@ -53,10 +53,7 @@ PIPELINE = Pipeline(
     clarifier=FakeClarifier(),
     summarizer=FakeSummarizer(),
 )
-PAIRS = (
-    QAPair(("Ann", "Ann Lee"), ("Who won in 2012?",)),
-    QAPair(("Bo",), ("Who won in 2016?",)),
-)
+PAIRS = (QAPair(("Ann", "Ann Lee"), ("Who won in 2012?",)), QAPair(("Bo",), ("Who won in 2016?",)))
 QUESTION = ClarifiedQuestion(
     "1",
     "Who won?",
@@ -188,9 +185,7 @@ def test_the_gold_clarification_is_given_and_its_options_are_read() -> None:
 
 def test_documents_are_given() -> None:
     documents = tuple(ConflictDocument(hit.passage.text, "correct", "") for hit in HITS)
-    question = ConflictQuestion(
-        "7", "Who won?", several_answers(PAIRS), documents=documents
-    )
+    question = ConflictQuestion("7", "Who won?", several_answers(PAIRS), documents=documents)
     given = GivenDocuments([question])
     (hits,) = given.search_many(["Who won?"])
     assert [hit.passage.text for hit in hits] == [hit.passage.text for hit in HITS]
@@ -206,9 +201,7 @@ def test_without_a_reader_from_passages_alone() -> None:
     told = prediction(Setting("long answer"), bare)
     assert isinstance(told, dict) and told["text"] == "Ann won in 2012. Bo won in 2016."
     assert [one["citations"] for one in told["sentences"]] == [[1], [2]]
-    told = prediction(
-        Setting("long answer"), replace(bare, summarizer=QuestionRepeated(2))
-    )
+    told = prediction(Setting("long answer"), replace(bare, summarizer=QuestionRepeated(2)))
     assert isinstance(told, dict) and told["text"] == "Who won? Who won?"
 
 
@@ -272,34 +265,19 @@ def test_long_answers_of_the_sample_end_to_end(tmp_path: Path) -> None:
     """Real retrieval, no model: the baseline over a file, run and described."""
     (tmp_path / "best.toml").write_text('[summarizer]\nprovider = "passages"\n')
     questions = list(load("sample/questions"))[:3]
-    system = build(
-        load_settings(tmp_path / "best.toml"), sample.open_index(None), FOR_BENCHMARKS
-    )
+    system = build(load_settings(tmp_path / "best.toml"), sample.open_index(None), FOR_BENCHMARKS)
     out = tmp_path / "out.json"
-    predict(
-        system.answerer,
-        "sample/questions",
-        out,
-        setting=Setting("long answer"),
-        limit=3,
-    )
+    predict(system.answerer, "sample/questions", out, setting=Setting("long answer"), limit=3)
     written = json.loads(out.read_text())
     assert list(written) == [question.id for question in questions]
     for one in written.values():
-        assert one["text"] and all(
-            item["citations"] == [1] for item in one["sentences"]
-        )
+        assert one["text"] and all(item["citations"] == [1] for item in one["sentences"])
     with pytest.raises(BadInput, match="no goal but"):
         Setting("clarification").run(Rewriting(), questions)
 
 
 def test_several_datasets_are_one(tmp_path: Path) -> None:
-    predict(
-        PIPELINE,
-        "sample/questions+handbook/questions",
-        tmp_path / "out.json",
-        rewrites=False,
-    )
+    predict(PIPELINE, "sample/questions+handbook/questions", tmp_path / "out.json", rewrites=False)
     both = len(load("sample/questions")) + len(load("handbook/questions"))
     assert len(json.loads((tmp_path / "out.json").read_text())) == both
 

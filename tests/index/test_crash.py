@@ -79,10 +79,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool]
 )  # a crash closes no files
 @pytest.mark.parametrize("change", [build_index, index.add])
 def test_crash_before_every_step(
-    change: Callable[..., Any],
-    tmp_path: Path,
-    make_corpus: Corpus,
-    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[..., Any], tmp_path: Path, make_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = make_corpus(OLD, "old.jsonl"), make_corpus(NEW, "new.jsonl")
     built = tmp_path / "built"
@@ -119,10 +116,7 @@ def test_stopped_build_resumes_exactly(
     """Checkpoint at every record, crash at many points, resume: the same passages as without a crash."""
     source = make_corpus([*NEW[:6], NEW[3], *OLD[:6]])
     build_index([source], tmp_path / "whole", checkpoint_seconds=0)
-    whole = {
-        hit.passage
-        for hit in Index.open(tmp_path / "whole").search("text number", 1000)
-    }
+    whole = {hit.passage for hit in Index.open(tmp_path / "whole").search("text number", 1000)}
     for moment in (1, 2, 3, 4, 5, 8, 14, 23, 41):
         place = tmp_path / f"resumed-{moment}"
         with monkeypatch.context() as patch:
@@ -133,9 +127,7 @@ def test_stopped_build_resumes_exactly(
                 pass
         gc.collect()
         manifest = build_index([source], place, checkpoint_seconds=0)
-        assert {
-            hit.passage for hit in Index.open(place).search("text number", 1000)
-        } == whole
+        assert {hit.passage for hit in Index.open(place).search("text number", 1000)} == whole
         assert manifest.passages == len(whole) == 12
         assert manifest.report["duplicates"] == 1
         assert index.check(place).sound
@@ -227,9 +219,7 @@ def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(built, place)
         words = (
-            ("index", "build", new, "--out", place)
-            if attempt % 2
-            else ("index", "add", place, new)
+            ("index", "build", new, "--out", place) if attempt % 2 else ("index", "add", place, new)
         )
         writer = run(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         enough = chance.uniform(0, 1.2) * size
@@ -238,10 +228,7 @@ def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         opened = Index.open(place)
-        before, after = (
-            len(opened.search("pumas", 10_000)),
-            len(opened.search("ocelots", 10_000)),
-        )
+        before, after = (len(opened.search("pumas", 10_000)), len(opened.search("ocelots", 10_000)))
         assert (before, after > 0) in ((40, False), (40, True), (0, True))
         assert after == 0 or len(opened) == opened.manifest.passages >= 1500
         assert index.check(place).sound
@@ -275,9 +262,7 @@ main()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_command_resumes(
-    tmp_path: Path, make_corpus: Corpus, number: int
-) -> None:
+def test_interrupted_command_resumes(tmp_path: Path, make_corpus: Corpus, number: int) -> None:
     text = "words that fill a passage " * 400
     source = make_corpus([(f"Title {n}", f"{text} {n}") for n in range(400)])
     words = ("index", "build", str(source), "--out", str(tmp_path / "index"))

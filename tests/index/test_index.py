@@ -39,9 +39,7 @@ def test_finds_the_right_passage_first(built: Path) -> None:
 def test_scores_fall_and_k_holds(built: Path) -> None:
     hits = Index.open(built).search("cat of the Americas founded", k=3)
     assert len(hits) == 3
-    assert [hit.score for hit in hits] == sorted(
-        (hit.score for hit in hits), reverse=True
-    )
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
 def test_a_passage_knows_where_it_stands(built: Path) -> None:
@@ -56,9 +54,7 @@ def test_question_words_alone_still_search(built: Path) -> None:
     assert len(titles(built, "has")) == 0
 
 
-@pytest.mark.parametrize(
-    "question", ['AND ( " *', '+-&&||!(){}[]^"~*?:\\', "title:", "\x00"]
-)
+@pytest.mark.parametrize("question", ['AND ( " *', '+-&&||!(){}[]^"~*?:\\', "title:", "\x00"])
 def test_operators_are_no_syntax(built: Path, question: str) -> None:
     assert titles(built, question) == []
 
@@ -78,18 +74,11 @@ def test_many_questions_equal_one_by_one(built: Path) -> None:
 
 def test_add_and_delete(built: Path, make_corpus: Corpus) -> None:
     before = Index.open(built)
-    more = make_corpus(
-        [("Ocelot", "The ocelot is a spotted cat."), *ANIMALS[:1]], "more.jsonl"
-    )
+    more = make_corpus([("Ocelot", "The ocelot is a spotted cat."), *ANIMALS[:1]], "more.jsonl")
     manifest = index.add([more], built)
-    assert (manifest.passages, manifest.generation) == (
-        5,
-        2,
-    )  # the repeated jaguar was dropped
+    assert (manifest.passages, manifest.generation) == (5, 2)  # the repeated jaguar was dropped
     assert titles(built, "ocelot")[0] == "Ocelot"
-    manifest, gone = index.delete(
-        built, ids=[Index.open(built).search("ocelot")[0].passage.id]
-    )
+    manifest, gone = index.delete(built, ids=[Index.open(built).search("ocelot")[0].passage.id])
     assert (gone, manifest.passages) == (1, 4)
     assert "Ocelot" not in titles(built, "ocelot")
     assert before.search("jaguar")[0].passage.title.startswith(
@@ -216,9 +205,7 @@ def test_delete_by_document_and_source(built: Path) -> None:
     assert index.check(built).sound
 
 
-def test_refreshed_follows_the_newest_generation(
-    built: Path, make_corpus: Corpus
-) -> None:
+def test_refreshed_follows_the_newest_generation(built: Path, make_corpus: Corpus) -> None:
     opened = Index.open(built)
     assert opened.refreshed() is opened
     index.add([make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], built)
@@ -236,15 +223,11 @@ def test_hybrid_and_dense(animals: Path, tmp_path: Path, make_corpus: Corpus) ->
     folder, encoder = tmp_path / "dense", FakeEncoder()
     Index.build(animals, folder, encoder=encoder)
     index.add(
-        [make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")],
-        folder,
-        encoder=encoder,
+        [make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl")], folder, encoder=encoder
     )
     opened = Index.open(folder, encoder)
     for method in ("dense", "hybrid"):
-        assert (
-            opened.search("tufted ears", k=2, method=method)[0].passage.title == "Lynx"
-        )  # type: ignore[arg-type]
+        assert opened.search("tufted ears", k=2, method=method)[0].passage.title == "Lynx"  # type: ignore[arg-type]
     index.delete(folder, ids=[opened.search("lynx")[0].passage.id])
     found = Index.open(folder, encoder).search("tufted ears", method="dense")
     assert "Lynx" not in {hit.passage.title for hit in found}
@@ -274,10 +257,7 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, animals: Path) -> None:
 
 
 def test_second_writer_is_told(built: Path, animals: Path) -> None:
-    with (
-        writing(built, "a test"),
-        pytest.raises(IndexBusy, match=r"process \d+ \(a test"),
-    ):
+    with writing(built, "a test"), pytest.raises(IndexBusy, match=r"process \d+ \(a test"):
         index.add([animals], built)
 
 

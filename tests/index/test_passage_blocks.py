@@ -11,14 +11,7 @@ import pytest
 import zstandard
 
 from whichsense.errors import DamagedIndex, WriteFault
-from whichsense.index.store import (
-    BETWEEN,
-    Passages,
-    PassagesWriter,
-    name_key,
-    pack,
-    unpack,
-)
+from whichsense.index.store import BETWEEN, Passages, PassagesWriter, name_key, pack, unpack
 
 
 def made(row: int) -> bytes:
@@ -60,9 +53,7 @@ def test_many_passages_share_a_dictionary(tmp_path: Path) -> None:
     check(tmp_path, 9000)
 
 
-def test_what_a_killed_run_wrote_beyond_its_checkpoint_is_cut_off(
-    tmp_path: Path,
-) -> None:
+def test_what_a_killed_run_wrote_beyond_its_checkpoint_is_cut_off(tmp_path: Path) -> None:
     with write(tmp_path, range(120)) as writer:
         writer.flush()
         kept = {path: path.stat().st_size for path in tmp_path.iterdir()}

@@ -44,8 +44,7 @@ while sources:
 def test_two_writers_ten_readers(tmp_path: Path, make_corpus: Corpus) -> None:
     def batch(number: int) -> Path:
         records = [
-            (f"Batch{number} {n}", f"Some text of batch {number}, number {n}.")
-            for n in range(20)
+            (f"Batch{number} {n}", f"Some text of batch {number}, number {n}.") for n in range(20)
         ]
         return make_corpus(records, f"batch{number}.jsonl")
 

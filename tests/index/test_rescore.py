@@ -24,41 +24,19 @@ def signs(sign: str, question: str, *texts: tuple[str, str]) -> list[float]:
 @pytest.mark.parametrize(
     ("sign", "question", "there", "absent"),
     [
-        (
-            "coverage",
-            "who founded Puma",
-            ("T", "Puma was founded by"),
-            ("T", "nothing of it"),
-        ),
+        ("coverage", "who founded Puma", ("T", "Puma was founded by"), ("T", "nothing of it")),
         ("title", "who founded puma", ("Pumas (brand)", "x"), ("Puma Energy", "x")),
         ("title_novelty", "who founded puma", ("Dassler", "x"), ("Puma", "x")),
         ("pairs", "first world war", ("T", "the First World"), ("T", "world first")),
         ("lead", "who", ("Puma", "Puma is a brand"), ("Puma", "The brand Puma")),
-        (
-            "year",
-            "when was it",
-            ("T", "of 5000 in 1948."),
-            ("T", "in 19489 or 194 or 3000"),
-        ),
+        ("year", "when was it", ("T", "of 5000 in 1948."), ("T", "in 19489 or 194 or 3000")),
         ("names", "who was it", ("T", "by Rudolf"), ("T", "by nobody")),
         ("places", "where was it", ("T", "in Germany"), ("T", "in a town")),
-        (
-            "numbers",
-            "how many are there",
-            ("T", "there are 7"),
-            ("T", "there are some"),
-        ),
-        (
-            "numbers",
-            "what is the population of Bonn",
-            ("T", "has 300,000"),
-            ("T", "has many"),
-        ),
+        ("numbers", "how many are there", ("T", "there are 7"), ("T", "there are some")),
+        ("numbers", "what is the population of Bonn", ("T", "has 300,000"), ("T", "has many")),
     ],
 )
-def test_signs(
-    sign: str, question: str, there: tuple[str, str], absent: tuple[str, str]
-) -> None:
+def test_signs(sign: str, question: str, there: tuple[str, str], absent: tuple[str, str]) -> None:
     found, missed = signs(sign, question, there, absent)
     assert found > 0
     assert missed == 0
@@ -74,9 +52,7 @@ def test_longer_texts_and_lexical_scores() -> None:
     short, long = signs("length", "x", ("T", "one"), ("T", "one two three"))
     assert short < long
     weights = dataclasses.replace(NOTHING, lexical=2.0)
-    assert rescore(["x"], lambda word: 1.0, [3.0], [(b"", b"")], weights).tolist() == [
-        6.0
-    ]
+    assert rescore(["x"], lambda word: 1.0, [3.0], [(b"", b"")], weights).tolist() == [6.0]
 
 
 @pytest.mark.parametrize("weights", [BY_WORDS, BY_BOTH])
@@ -85,11 +61,7 @@ def test_odd_texts_are_no_trouble(weights: Weights) -> None:
     assert (
         len(
             rescore(
-                ["who", "when", "where", "how", "many"],
-                lambda word: 0.0,
-                [1.0] * 3,
-                texts,
-                weights,
+                ["who", "when", "where", "how", "many"], lambda word: 0.0, [1.0] * 3, texts, weights
             )
         )
         == 3

@@ -26,9 +26,7 @@ class DistantShards(LocalShards):
     reads_ahead = True
     gone_at = ""
 
-    def ask(
-        self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Any]:
+    def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         self.requests = [*getattr(self, "requests", []), (verb, len(arguments))]
         if verb == self.gone_at:
             arguments = {number: arguments[number] for number in arguments if number}
@@ -66,9 +64,7 @@ def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_texts_come_with_what_was_found(
-    plain: Index, sharded: Path, method: Method
-) -> None:
+def test_texts_come_with_what_was_found(plain: Index, sharded: Path, method: Method) -> None:
     index, shards = distant(sharded)
     again = 0
     for question in QUESTIONS:
@@ -81,9 +77,7 @@ def test_texts_come_with_what_was_found(
     assert again < len(QUESTIONS) / 4
 
 
-def test_what_is_missing_is_read(
-    sharded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_read(sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a shard has more of the best than was expected, the rest is asked for."""
     monkeypatch.setattr("whichsense.index.shards.likely_most", lambda k, share: 5)
     index, shards = distant(sharded)

@@ -32,9 +32,7 @@ def built(animals: Path, tmp_path: Path) -> Index:
     return Index.open(tmp_path / "index")
 
 
-@pytest.mark.parametrize(
-    "name", ["hits.jsonl", "hits.jsonl.zst", "hits.jsonl.gz", "hits.jsonl.xz"]
-)
+@pytest.mark.parametrize("name", ["hits.jsonl", "hits.jsonl.zst", "hits.jsonl.gz", "hits.jsonl.xz"])
 def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> None:
     assert save_hits(built, QUESTIONS, tmp_path / "a" / name, k=3) == 3
     kept = SavedHits.open(tmp_path / "a" / name)
@@ -46,14 +44,10 @@ def test_what_was_found_comes_back(built: Index, tmp_path: Path, name: str) -> N
                 [hit.score for hit in theirs], abs=1e-5
             )
     passage = found[0][0].passage
-    assert kept.passage(passage.id) == built.passage(passage.id) and len(kept) <= len(
-        built
-    )
+    assert kept.passage(passage.id) == built.passage(passage.id) and len(kept) <= len(built)
     (case,) = IndexRetriever(kept).retrieve([Case(QUESTIONS[0])], 2)
     assert list(case.hits) == kept.search_many(QUESTIONS[:1], 2)[0]
-    assert [path.name for path in (tmp_path / "a").iterdir()] == [
-        name
-    ]  # nothing is left beside it
+    assert [path.name for path in (tmp_path / "a").iterdir()] == [name]  # nothing is left beside it
 
 
 def test_nothing_appears_when_the_search_fails(built: Index, tmp_path: Path) -> None:
@@ -79,20 +73,11 @@ def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
         ("", "holds no hits"),
         ('{"question": "Who?", "hits": []}\n', "holds no hits"),
         ('{"kept": 1}\n', "holds no hits"),
-        (
-            "\n".join([first, '{"id": "1", "title": null, "text": "x"}']),
-            "line 2: neither",
-        ),
-        (
-            "\n".join([first, '{"question": "Who?", "hits": [["1", NaN]]}']),
-            "line 2: neither",
-        ),
+        ("\n".join([first, '{"id": "1", "title": null, "text": "x"}']), "line 2: neither"),
+        ("\n".join([first, '{"question": "Who?", "hits": [["1", NaN]]}']), "line 2: neither"),
         ("\n".join([first, "[1]"]), "line 2: neither a passage nor a question"),
         ("\n".join([first, '{"id": "1", "titel": "Dune"}']), "line 2: neither"),
-        (
-            "\n".join([first, *(line for line in rest if "question" in line)]),
-            "lacks the passage",
-        ),
+        ("\n".join([first, *(line for line in rest if "question" in line)]), "lacks the passage"),
     ]:
         path.write_text(body)
         with pytest.raises(BadInput, match=told):
@@ -102,14 +87,10 @@ def test_mistakes_are_told(built: Index, tmp_path: Path) -> None:
 def test_training_reads_it_in_place_of_an_index(built: Index, tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
     save_hits(built, QUESTIONS, path, k=4)
-    data = TrainingData(
-        train="sample/questions", dev="sample/questions", hits=str(path)
-    )
+    data = TrainingData(train="sample/questions", dev="sample/questions", hits=str(path))
     evidence = data.evidence(2)
     found = evidence.hits(QUESTIONS[0])
-    assert [hit.passage for hit in found] == [
-        hit.passage for hit in built.search(QUESTIONS[0], 2)
-    ]
+    assert [hit.passage for hit in found] == [hit.passage for hit in built.search(QUESTIONS[0], 2)]
     assert evidence.passage(found[0].passage.id) == found[0].passage
     assert path in data.paths()
     with pytest.raises(BadConfig, match=r"data\.index in place of data\.hits"):

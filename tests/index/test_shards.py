@@ -85,9 +85,7 @@ def test_shards_find_what_one_index_finds(
     sources: list[Path], plain: Index, tmp_path: Path, count: int, by: str
 ) -> None:
     encoder = load_encoder("static")
-    built = Index.build(
-        sources, tmp_path / "index", encoder=encoder, shards=spread(count, by)
-    )
+    built = Index.build(sources, tmp_path / "index", encoder=encoder, shards=spread(count, by))
     assert len(built.manifest.shard_passages) == count
     assert len(built) == len(plain)
     assert built.manifest.report == plain.manifest.report
@@ -109,9 +107,7 @@ def test_many_lists_of_vectors_are_shared(
     monkeypatch.setattr(dense, "Clustering", lambda: few)
     encoder = load_encoder("static")
     one = Index.build(sample.PASSAGES, tmp_path / "one", encoder=encoder)
-    three = Index.build(
-        sample.PASSAGES, tmp_path / "three", encoder=encoder, shards=spread(3)
-    )
+    three = Index.build(sample.PASSAGES, tmp_path / "three", encoder=encoder, shards=spread(3))
     lists = {len(shard.vectors.centres) for shard in three._shards.shards}  # type: ignore[attr-defined]
     assert lists == {20}  # the square root of 401
     assert_same(one, three)
@@ -173,17 +169,13 @@ def test_a_shard_that_is_missing(sharded: Path, tmp_path: Path) -> None:
     assert "Shard 2 of 3 is missing" in health.summary()
 
 
-def test_a_shard_of_another_build(
-    sources: list[Path], sharded: Path, tmp_path: Path
-) -> None:
+def test_a_shard_of_another_build(sources: list[Path], sharded: Path, tmp_path: Path) -> None:
     folder = copied(sharded, tmp_path / "index")
     Index.build(sources, tmp_path / "other", shards=spread(3))
     place = folder / "generation-1" / "shard-00002"
     shutil.rmtree(place)
     shutil.copytree(tmp_path / "other" / "generation-1" / "shard-00002", place)
-    with pytest.raises(
-        DamagedIndex, match=r"from another build.*build the index again"
-    ):
+    with pytest.raises(DamagedIndex, match=r"from another build.*build the index again"):
         Index.open(folder)
 
 
@@ -223,9 +215,7 @@ print("whole")
 """
 
 
-def test_a_killed_build_resumes(
-    sources: list[Path], plain: Index, tmp_path: Path
-) -> None:
+def test_a_killed_build_resumes(sources: list[Path], plain: Index, tmp_path: Path) -> None:
     """Killed at one moment after another; each run goes on where the last one was, and the result is the same."""
     given = ",".join(map(str, sources))
     folder = tmp_path / "index"

@@ -17,14 +17,8 @@ DIMENSIONS = 32
 
 
 def made(count: int, seed: int = 0) -> NDArray[np.float32]:
-    vectors = (
-        np.random.default_rng(seed)
-        .standard_normal((count, DIMENSIONS))
-        .astype(np.float32)
-    )
-    return np.asarray(
-        vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32
-    )
+    vectors = np.random.default_rng(seed).standard_normal((count, DIMENSIONS)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
 def numbers(start: int, stop: int) -> NDArray[np.uint64]:
@@ -40,9 +34,7 @@ def saved(
     vectors = made(count)
     with VectorsWriter(folder, DIMENSIONS, clustering) as writer:
         for start in range(0, count, 100):
-            writer.add(
-                numbers(start, min(start + 100, count)), vectors[start : start + 100]
-            )
+            writer.add(numbers(start, min(start + 100, count)), vectors[start : start + 100])
         writer.save()
     return vectors
 
@@ -54,12 +46,7 @@ def test_finds_what_an_exact_search_finds(tmp_path: Path) -> None:
     assert rows.dtype == np.uint64 and rows.shape == scores.shape == (20, 5)
     assert (rows[:, 0] == np.arange(20)).all()
     assert (
-        np.mean(
-            [
-                len(set(a) & set(b))
-                for a, b in zip(rows.tolist(), exact.tolist(), strict=True)
-            ]
-        )
+        np.mean([len(set(a) & set(b)) for a, b in zip(rows.tolist(), exact.tolist(), strict=True)])
         > 4.8
     )
     np.testing.assert_allclose(scores[:, 0], 1, atol=0.01)
@@ -78,21 +65,13 @@ def test_lists_find_nearly_as_much(tmp_path: Path) -> None:
     rows, _ = opened.search(vectors[:50], 10)
     exact = np.argsort(-(vectors[:50] @ vectors.T), axis=1)[:, :10]
     assert (
-        np.mean(
-            [
-                len(set(a) & set(b))
-                for a, b in zip(rows.tolist(), exact.tolist(), strict=True)
-            ]
-        )
+        np.mean([len(set(a) & set(b)) for a, b in zip(rows.tolist(), exact.tolist(), strict=True)])
         > 8
     )
 
 
 def test_row_numbers_need_not_be_in_order(tmp_path: Path) -> None:
-    vectors, rows = (
-        made(50),
-        np.random.default_rng(3).permutation(10**6)[:50].astype(np.uint64),
-    )
+    vectors, rows = (made(50), np.random.default_rng(3).permutation(10**6)[:50].astype(np.uint64))
     with VectorsWriter(tmp_path, DIMENSIONS) as writer:
         writer.add(rows, vectors)
         assert writer.next_row == rows.max() + 1
@@ -146,10 +125,7 @@ def test_a_killed_build_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None
         writer.add(numbers(100, 300), vectors[100:])
         writer.save()
     opened = Vectors.open(tmp_path)
-    assert (
-        opened.count == 300
-        and (opened.search(vectors, 1)[0][:, 0] == np.arange(300)).all()
-    )
+    assert opened.count == 300 and (opened.search(vectors, 1)[0][:, 0] == np.arange(300)).all()
 
 
 def test_what_waited_for_another_set_is_dropped(tmp_path: Path) -> None:
@@ -168,11 +144,7 @@ def test_an_empty_set(tmp_path: Path) -> None:
         writer.save()
     opened = Vectors.open(tmp_path)
     rows, scores = opened.search(made(3), 10)
-    assert (
-        opened.count == 0
-        and rows.shape == scores.shape == (3, 0)
-        and opened.check() == []
-    )
+    assert opened.count == 0 and rows.shape == scores.shape == (3, 0) and opened.check() == []
 
 
 def test_all_removed(tmp_path: Path) -> None:
@@ -190,10 +162,7 @@ def test_fewer_than_k(tmp_path: Path) -> None:
 
 def test_zero_vectors_are_stored_and_never_near(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path, DIMENSIONS) as writer:
-        writer.add(
-            numbers(0, 2),
-            np.stack([np.zeros(DIMENSIONS, dtype=np.float32), made(1)[0]]),
-        )
+        writer.add(numbers(0, 2), np.stack([np.zeros(DIMENSIONS, dtype=np.float32), made(1)[0]]))
         writer.save()
     rows, scores = Vectors.open(tmp_path).search(made(1), 2)
     assert rows.tolist() == [[1, 0]] and scores[0, 1] == 0
@@ -238,8 +207,5 @@ def test_wrong_sizes_are_refused(tmp_path: Path) -> None:
         VectorsWriter(tmp_path, 64)
     with pytest.raises(WhichsenseError, match="dimensions"):
         Vectors.open(tmp_path).search(np.zeros(64, dtype=np.float32), 1)
-    with (
-        VectorsWriter(tmp_path) as writer,
-        pytest.raises(WhichsenseError, match="shape"),
-    ):
+    with VectorsWriter(tmp_path) as writer, pytest.raises(WhichsenseError, match="shape"):
         writer.add(numbers(300, 301), made(2))

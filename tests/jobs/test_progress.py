@@ -27,9 +27,7 @@ def test_rate_and_time_left(
     assert (
         lines[0] == "indexing: 82%, 820 passages, 1/s, 180 s left"
     )  # resumed at 80%: a tenth of what is left is done
-    assert (
-        lines[-1] == "indexing: 50%, 950 passages, 50/s, 19 s left"
-    )  # a new phase began at 41 s
+    assert lines[-1] == "indexing: 50%, 950 passages, 50/s, 19 s left"  # a new phase began at 41 s
 
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,9 +153,7 @@ def test_a_fresh_interpreter_is_replaced_when_it_hangs_or_dies() -> None:
         assert workers.submit("__import__('os').getpid()").result() != first
 
 
-def test_an_interpreter_that_cannot_start_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interpreter_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with (
         Workers.fresh("builtins:eval", 1) as workers,

@@ -107,9 +107,7 @@ def completion(text: str) -> dict[str, Any]:
     }
 
 
-def send(
-    handler: BaseHTTPRequestHandler, status: int, body: Any, **headers: str
-) -> None:
+def send(handler: BaseHTTPRequestHandler, status: int, body: Any, **headers: str) -> None:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     handler.send_response(status)
     handler.send_header("Content-Type", "application/json")
@@ -178,9 +176,7 @@ def settings_for(url: str, **changes: Any) -> LLMSettings:
     return LLMSettings(**(usual | changes))
 
 
-def pipeline_for(
-    settings: LLMSettings, compact: Compact, hits: tuple[Hit, ...] = HITS
-) -> Pipeline:
+def pipeline_for(settings: LLMSettings, compact: Compact, hits: tuple[Hit, ...] = HITS) -> Pipeline:
     """Every thinking stage by the language model, over a few passages."""
     endpoint = Endpoint(settings, {})
     return Pipeline(

@@ -42,9 +42,7 @@ def serving(name: str) -> Iterator[str]:
     command = [sys.executable, __file__, str(path), str(port)]
     log = subprocess.DEVNULL
     tests = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen(
-        command, stdout=log, stderr=log, env=os.environ | tests
-    ) as process:
+    with subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | tests) as process:
         try:
             _wait_for(port, process)
             yield f"http://127.0.0.1:{port}/v1"

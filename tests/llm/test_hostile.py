@@ -57,9 +57,7 @@ def embedded(compact: Compact) -> Case:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_embedded_model_answers(
-    name: str, compact: Compact, embedded: Case
-) -> None:
+def test_the_embedded_model_answers(name: str, compact: Compact, embedded: Case) -> None:
     with served(HOSTILE[name]) as (url, asked):
         # So that what hangs runs out of time; what has none left otherwise is replaced all the same.
         pipeline = pipeline_for(settings_for(url, timeout=2.0), compact)
@@ -76,9 +74,7 @@ def test_the_embedded_model_answers(
 
 
 @pytest.mark.parametrize("model", ["m", ""])
-def test_nobody_listens(
-    model: str, compact: Compact, embedded: Case, tmp_path: Path
-) -> None:
+def test_nobody_listens(model: str, compact: Compact, embedded: Case, tmp_path: Path) -> None:
     """Neither with a model's name, nor where the server would have to be asked for it."""
     url = f"http://127.0.0.1:{servers.free_port()}/v1"
     settings = settings_for(url, model=model, cache=True, cache_folder=str(tmp_path))
@@ -94,9 +90,7 @@ def test_strictness_is_a_clear_error(compact: Compact) -> None:
             pipeline.ask(QUESTION)
 
 
-def test_a_deadline_leaves_time_for_the_embedded_model(
-    compact: Compact, embedded: Case
-) -> None:
+def test_a_deadline_leaves_time_for_the_embedded_model(compact: Compact, embedded: Case) -> None:
     """The endpoint gets a part of the time; its own limit would take all of it."""
     with served(servers.hangs) as (url, _):
         pipeline = pipeline_for(settings_for(url), compact)
@@ -136,15 +130,11 @@ def test_429_then_200(compact: Compact) -> None:
         if len(asked.bodies) == 1:
             send(handler, 429, {"error": {"message": "slow down"}}, Retry_After="0")  # type: ignore[arg-type]
         else:
-            servers.says('{"answered": "yes", "answers": ["Ida Morrow"]}')(
-                handler, asked
-            )  # type: ignore[arg-type]
+            servers.says('{"answered": "yes", "answers": ["Ida Morrow"]}')(handler, asked)  # type: ignore[arg-type]
 
     with served(behave) as (url, asked):
         settings = settings_for(url, parallel=1, windows=1, retries=2)
-        pipeline = replace(
-            pipeline_for(settings, compact), verifier=None, detector=None
-        )
+        pipeline = replace(pipeline_for(settings, compact), verifier=None, detector=None)
         case = pipeline.ask(QUESTION)
     first, *_ = case.calls
     assert (first.attempts, first.problem, first.tokens_in) == (2, "", 10)
@@ -167,18 +157,12 @@ def test_what_a_server_refuses_is_left_out(compact: Compact) -> None:
 
     with served(behave) as (url, asked):
         settings = settings_for(url, parallel=1, windows=2)
-        pipeline = replace(
-            pipeline_for(settings, compact), verifier=None, detector=None
-        )
+        pipeline = replace(pipeline_for(settings, compact), verifier=None, detector=None)
         case = pipeline.ask(QUESTION)
     assert "Per Lund" in {one.answer for one in case.answers}
     assert not case.calls[0].problem
     # Each is refused once, and then not asked for any more.
-    assert [sum(name in body for body in asked.bodies) for name in refusals] == [
-        1,
-        2,
-        3,
-    ]
+    assert [sum(name in body for body in asked.bodies) for name in refusals] == [1, 2, 3]
     assert "max_completion_tokens" in asked.bodies[-1]
 
 

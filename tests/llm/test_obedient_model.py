@@ -103,9 +103,7 @@ def test_a_long_answer_leaves_no_answer_out(compact: Compact) -> None:
     )
     with served(streams(written)) as (url, _):
         endpoint = Endpoint(settings_for(url), {})
-        summarizer = LLMSummarizer(
-            endpoint, compact, CompactSummarizer(), on_sentence=told.append
-        )
+        summarizer = LLMSummarizer(endpoint, compact, CompactSummarizer(), on_sentence=told.append)
         (done,) = summarizer.summarize([case])
     assert done.long_answer is not None and not done.notes
     sentences = [citation.sentence for citation in done.long_answer.sentences]
@@ -115,9 +113,7 @@ def test_a_long_answer_leaves_no_answer_out(compact: Compact) -> None:
     assert [one.title for one in told[1].passages] == ["Harbour Lights (2014 film)"]
 
 
-def test_an_answer_that_only_the_language_model_gives_is_hardly_believed(
-    compact: Compact,
-) -> None:
+def test_an_answer_that_only_the_language_model_gives_is_hardly_believed(compact: Compact) -> None:
     """However sure it is, and however well the place suits the encoder: else one planted word would be shown."""
     case = compact.judge(Case(QUESTION, HITS))
     scene = compact.scene_of(case)
@@ -126,8 +122,6 @@ def test_an_answer_that_only_the_language_model_gives_is_hardly_believed(
     place = Span(passage, start, start + len("Ida Morrow"))
     given = [Candidate(_PLANTED, 0.99, (place,))]
     for trust in (0.5, 1.0):
-        answers = check_answers(
-            scene, given, {}, trust, replace(FOR_PEOPLE, threshold=1e-9)
-        )
+        answers = check_answers(scene, given, {}, trust, replace(FOR_PEOPLE, threshold=1e-9))
         scores = {answer.answer: answer.score for answer in answers}
         assert scores[_PLANTED] < 0.35 < scores["Ida Morrow"]

@@ -53,9 +53,7 @@ def other_url() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def settings(url: str, tmp_path_factory: pytest.TempPathFactory) -> LLMSettings:
     folder = tmp_path_factory.mktemp("llm")
-    return LLMSettings(
-        url=url, timeout=_PATIENT, deadline=0, samples=1, cache_folder=str(folder)
-    )
+    return LLMSettings(url=url, timeout=_PATIENT, deadline=0, samples=1, cache_folder=str(folder))
 
 
 @pytest.fixture(scope="module", params=["url", "other_url"])
@@ -73,9 +71,7 @@ def test_the_server_has_what_we_ask_for(any_settings: LLMSettings) -> None:
         "properties": {"answered": {"type": "string", "enum": ["yes", "no"]}},
         "required": ["answered"],
     }
-    request = Request(
-        "read", "Reply in JSON.", "Is water wet?", 48, schema, top_logprobs=4
-    )
+    request = Request("read", "Reply in JSON.", "Is water wet?", 48, schema, top_logprobs=4)
     reply, attempts = endpoint.complete(request, time.monotonic() + _PATIENT, Limits())
     said = parse_object(reply.text)
     assert said is not None and said["answered"] in ("yes", "no")
@@ -131,9 +127,7 @@ def test_an_instruction_in_a_passage_changes_nothing(
     assert any(call.stage == "read" and not call.problem for call in attacked.calls)
 
 
-def test_a_long_answer_streams_supported_sentences(
-    settings: LLMSettings, compact: Compact
-) -> None:
+def test_a_long_answer_streams_supported_sentences(settings: LLMSettings, compact: Compact) -> None:
     """What stays is supported by what it cites; if nothing is, the model's text is not shown."""
     readings = []
     for hit, answer in zip(HITS, ("Ida Morrow", "Per Lund"), strict=False):
@@ -149,9 +143,7 @@ def test_a_long_answer_streams_supported_sentences(
         def summarize(self, cases: list[Case]) -> list[Case]:
             return list(cases)
 
-    summarizer = LLMSummarizer(
-        Endpoint(settings, {}), compact, Nothing(), on_sentence=told.append
-    )  # type: ignore[arg-type]
+    summarizer = LLMSummarizer(Endpoint(settings, {}), compact, Nothing(), on_sentence=told.append)  # type: ignore[arg-type]
     (done,) = summarizer.summarize([case])
     sentences = done.long_answer.sentences if done.long_answer else ()
     assert list(sentences) == told

@@ -39,9 +39,7 @@ def golden(name: str) -> Any:
 def records_of(name: str) -> dict[str, Any]:
     path = SHARED / "data" / f"{name}.json.zst"
     if not path.exists():
-        pytest.skip(
-            "needs the datasets in ../shared/data, which are not part of the project"
-        )
+        pytest.skip("needs the datasets in ../shared/data, which are not part of the project")
     return {record["id"]: record for record in read_json(path)}
 
 
@@ -71,11 +69,7 @@ def test_the_official_scores_are_of_the_sample_as_it_is() -> None:
 
 def test_tokens_of_real_questions() -> None:
     table = golden("ptb_tokens")
-    wrong = [
-        text
-        for text, tokens in table.items()
-        if " ".join(tokenize_question(text)) != tokens
-    ]
+    wrong = [text for text, tokens in table.items() if " ".join(tokenize_question(text)) != tokens]
     assert (len(table), wrong) == (4146, [])
 
 
@@ -93,19 +87,14 @@ def test_ambignq_every_question_and_metric() -> None:
     for key, expected in official.items():
         annotations = [annotation(one) for one in records[key]["annotations"]]
         answers, questions = (
-            tuple(pair[name] for pair in expected["pred"])
-            for name in ("answer", "question")
+            tuple(pair[name] for pair in expected["pred"]) for name in ("answer", "question")
         )
         scores = ambignq.score_question(
-            records[key]["question"],
-            annotations,
-            ambignq.Prediction(answers, questions),
+            records[key]["question"], annotations, ambignq.Prediction(answers, questions)
         )
         assert not any(one.single for one in annotations) == expected["multi"]
         for theirs, ours in OFFICIAL.items():
-            assert scores[ours] == pytest.approx(
-                expected["scores"][theirs], abs=1e-9
-            ), (key, ours)
+            assert scores[ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (key, ours)
     assert len(official) == 1003
 
 
@@ -121,9 +110,10 @@ def test_ambignq_by_files(tmp_path: Path) -> None:
     for key, expected in official.items():
         assert questions[key]["multi"] == expected["multi"]
         for theirs, ours in OFFICIAL.items():
-            assert questions[key][ours] == pytest.approx(
-                expected["scores"][theirs], abs=1e-9
-            ), (key, ours)
+            assert questions[key][ours] == pytest.approx(expected["scores"][theirs], abs=1e-9), (
+                key,
+                ours,
+            )
 
 
 def test_asqa_by_files(tmp_path: Path) -> None:
@@ -132,19 +122,11 @@ def test_asqa_by_files(tmp_path: Path) -> None:
         (tmp_path / "pred.json").write_text(
             json.dumps({key: one["prediction"] for key, one in system.items()})
         )
-        (tmp_path / "gold.json").write_text(
-            json.dumps([records[key] for key in system])
-        )
-        questions = score(
-            "asqa", tmp_path / "gold.json", tmp_path / "pred.json"
-        ).questions
+        (tmp_path / "gold.json").write_text(json.dumps([records[key] for key in system]))
+        questions = score("asqa", tmp_path / "gold.json", tmp_path / "pred.json").questions
         for key, expected in system.items():
-            assert questions[key]["rouge_l"] == pytest.approx(
-                expected["rougeLsum"], abs=1e-9
-            ), key
-            assert questions[key]["str_em"] == pytest.approx(
-                expected["str_em"], abs=1e-9
-            ), key
+            assert questions[key]["rouge_l"] == pytest.approx(expected["rougeLsum"], abs=1e-9), key
+            assert questions[key]["str_em"] == pytest.approx(expected["str_em"], abs=1e-9), key
 
 
 def test_asqa_every_answer() -> None:
@@ -157,9 +139,7 @@ def test_asqa_every_answer() -> None:
                 expected["rougeLsum"], abs=1e-9
             ), key
             aliases = [pair["short_answers"] for pair in records[key]["qa_pairs"]]
-            assert str_em(aliases, text) == pytest.approx(
-                expected["str_em"], abs=1e-9
-            ), key
+            assert str_em(aliases, text) == pytest.approx(expected["str_em"], abs=1e-9), key
             assert length(text) == expected["words"]
 
 

@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.lab.evaluation.metric_models import (
-    SquadReader,
-    TokenVectors,
-    best_answer,
-)
+from whichsense.lab.evaluation.metric_models import SquadReader, TokenVectors, best_answer
 from whichsense.lab.metrics.cambignq import bert_score
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it when did open ann lee play in 1953 the by and bo".split()
@@ -20,10 +16,7 @@ WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it when did open ann lee play 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two layers with a vocabulary of 21 words, as a question answering checkpoint."""
-    torch, transformers = (
-        pytest.importorskip("torch"),
-        pytest.importorskip("transformers"),
-    )
+    torch, transformers = (pytest.importorskip("torch"), pytest.importorskip("transformers"))
     path = tmp_path_factory.mktemp("tiny")
     (path / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
     transformers.BertTokenizerFast(str(path / "vocab.txt")).save_pretrained(path)
@@ -42,9 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_reader_gives_spans_of_the_text(folder: Path) -> None:
     reader = SquadReader(folder, batch=2)
     text = "ann lee wrote the play in 1953 and bo did open it " * 60  # several windows
-    answers = reader(
-        [("who wrote it", text), ("when did it open", "in 1953"), ("who", "")]
-    )
+    answers = reader([("who wrote it", text), ("when did it open", "in 1953"), ("who", "")])
     assert reader.name == str(folder)
     assert len(answers) == 3
     assert answers[0] in text
@@ -68,16 +59,14 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
 
 def test_bert_score(folder: Path) -> None:
     scores = bert_score(
-        ["who wrote it", "ann lee", "in 1953"],
-        ["who wrote it", "bo", ""],
-        TokenVectors(folder),
+        ["who wrote it", "ann lee", "in 1953"], ["who wrote it", "bo", ""], TokenVectors(folder)
     )
     assert scores[0] == pytest.approx(1.0, abs=1e-5)
     assert scores[1] < 1
     assert scores[2] == 0.0
-    assert bert_score(["a b"], ["a b"], TokenVectors(folder, layer=1))[
-        0
-    ] == pytest.approx(1.0, abs=1e-5)
+    assert bert_score(["a b"], ["a b"], TokenVectors(folder, layer=1))[0] == pytest.approx(
+        1.0, abs=1e-5
+    )
     with pytest.raises(BadInput, match="layers 1 to 2"):
         bert_score(["x"], ["x"], TokenVectors(folder, layer=3))
     with pytest.raises(BadInput, match="pairs"):

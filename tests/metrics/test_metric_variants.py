@@ -25,12 +25,8 @@ PAIR = ambignq.Annotation((("ann",), ("bo",)), ("Who wrote it?", "Who made the f
 
 
 def test_paper_formula_lets_a_duplicate_count() -> None:
-    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "released") == pytest.approx(
-        2 / 3
-    )
-    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "paper") == pytest.approx(
-        4 / 3
-    )
+    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "released") == pytest.approx(2 / 3)
+    assert ambignq.f1_answers([["ann"]], ["ann", "ann"], "paper") == pytest.approx(4 / 3)
 
 
 def test_in_order_takes_the_first_prediction_not_the_best() -> None:
@@ -90,38 +86,33 @@ def test_parsers(question: str, released: list[str], ours: tuple[str, ...]) -> N
 
 def test_no_options() -> None:
     assert parse_clarification("Could you be more specific?") is None
-    assert parse_released("Could you be more specific?") == (
-        "invalid form",
-        ["invalid form"],
-    )
+    assert parse_released("Could you be more specific?") == ("invalid form", ["invalid form"])
 
 
 def test_corpus_bleu_is_sacrebleu() -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
-    golds = [
-        "Which one: party, leader, or faction?",
-        "Which film: the 3.5-inch one, or the other?",
-    ]
+    golds = ["Which one: party, leader, or faction?", "Which film: the 3.5-inch one, or the other?"]
     ours = ["Which one: party, or faction?", "Which film: the 3.5-inch one, or this?"]
-    score = (
-        sacrebleu.corpus_bleu(ours, [golds], smooth_method="none", tokenize="13a").score
-        / 100
-    )
+    score = sacrebleu.corpus_bleu(ours, [golds], smooth_method="none", tokenize="13a").score / 100
     assert corpus_bleu(golds, ours) == pytest.approx(score, abs=1e-9)
-    assert " ".join(
-        tokens_13a(golds[1])
-    ) == sacrebleu.tokenizers.tokenizer_13a.Tokenizer13a()(golds[1])
+    assert " ".join(tokens_13a(golds[1])) == sacrebleu.tokenizers.tokenizer_13a.Tokenizer13a()(
+        golds[1]
+    )
 
 
 def test_rouge_is_rouge_score() -> None:
     scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(
         ["rougeLsum"], use_stemmer=True
     )
-    reference = "the play opened in 1953. its first director was jed harris! it ran for 197 performances."
-    prediction = "it opened in 1953 and ran for 197 performances. jed harris directed the first production."
-    expected = scorer.score(
-        "\n".join(sentences(reference)), "\n".join(sentences(prediction))
-    )["rougeLsum"].fmeasure
+    reference = (
+        "the play opened in 1953. its first director was jed harris! it ran for 197 performances."
+    )
+    prediction = (
+        "it opened in 1953 and ran for 197 performances. jed harris directed the first production."
+    )
+    expected = scorer.score("\n".join(sentences(reference)), "\n".join(sentences(prediction)))[
+        "rougeLsum"
+    ].fmeasure
     assert rouge_l(reference, prediction) == pytest.approx(expected, abs=1e-12)
     assert rouge_l("", "x") == 0.0
 

@@ -32,15 +32,11 @@ def words(text: str) -> tuple[str, ...]:
 def test_questions(prediction: str, bleu: tuple[float, ...], edit: float) -> None:
     scores = sentence_bleu([words(GOLD)], words(prediction))
     assert scores[: len(bleu)] == pytest.approx(bleu, abs=1e-6)
-    assert edit_f1(words(PROMPT), words(GOLD), words(prediction)) == pytest.approx(
-        edit, abs=1e-6
-    )
+    assert edit_f1(words(PROMPT), words(GOLD), words(prediction)) == pytest.approx(edit, abs=1e-6)
 
 
 def test_short_exact_match_has_no_four_grams() -> None:
-    assert sentence_bleu([("a", "b", "c")], ("a", "b", "c"))[3] == pytest.approx(
-        0.0316, abs=1e-4
-    )
+    assert sentence_bleu([("a", "b", "c")], ("a", "b", "c"))[3] == pytest.approx(0.0316, abs=1e-4)
 
 
 def test_closest_reference_counts_for_length() -> None:
@@ -64,9 +60,7 @@ def test_answers() -> None:
 
 
 def test_options() -> None:
-    result = ratio(
-        [option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])]
-    )
+    result = ratio([option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])])
     assert (result.precision, result.recall, result.f1) == pytest.approx(
         (0.7778, 0.375, 0.5060), abs=1e-4
     )
@@ -76,6 +70,4 @@ def test_options() -> None:
 
 def test_clarified_answers() -> None:
     overlap = answer_overlap([["mj", "michael jordan"], ["lebron"]], ["jordan"])
-    assert (overlap.precision_sum, overlap.recall_sum) == pytest.approx(
-        (1.0, 0.428571), abs=1e-6
-    )
+    assert (overlap.precision_sum, overlap.recall_sum) == pytest.approx((1.0, 0.428571), abs=1e-6)

@@ -58,14 +58,7 @@ def test_punctuation_is_dropped_but_brackets_stay() -> None:
 
 
 def test_question_words_are_normalized() -> None:
-    assert tokenize_question("Who's the 1st (a man)?\n") == (
-        "who",
-        "s",
-        "1st",
-        "lrb",
-        "man",
-        "rrb",
-    )
+    assert tokenize_question("Who's the 1st (a man)?\n") == ("who", "s", "1st", "lrb", "man", "rrb")
 
 
 def test_a_lone_symbol_outside_the_basic_plane_is_a_break() -> None:
@@ -82,9 +75,7 @@ def test_any_text_is_tokenized(text: str) -> None:
 PIECES = "who wrote cannot it's don't (2012) U.S. 5 2003-2010 X-ray \"x\" one, two: 3rd? Ann's? a.b".split()
 
 
-@given(
-    st.lists(st.sampled_from(PIECES), max_size=8), st.sampled_from(["", "?", "??", "."])
-)
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.sampled_from(["", "?", "??", "."]))
 def test_the_fast_path_changes_nothing(words: list[str], end: str) -> None:
     text = " ".join(words) + end
     fast = lexemes(text)

@@ -43,9 +43,7 @@ def tiny(kind: str) -> Any:
         "pad_token_id": 0, "tie_word_embeddings": kind == "llama",
     }  # fmt: skip
     config = (
-        transformers.LlamaConfig(**sizes)
-        if kind == "llama"
-        else transformers.Qwen2Config(**sizes)
+        transformers.LlamaConfig(**sizes) if kind == "llama" else transformers.Qwen2Config(**sizes)
     )
     model = transformers.AutoModelForCausalLM.from_config(config)
     for parameter in model.parameters():
@@ -69,10 +67,7 @@ def alone(model: Any, question: list[int], label: Any) -> Any:
 
 
 def remembered(network: Network, inputs: list[list[list[int]]]) -> tuple[Any, Any]:
-    layers, made = (
-        network.layers(torch.float32),
-        batch(inputs, targets()[: len(inputs)]),
-    )
+    layers, made = (network.layers(torch.float32), batch(inputs, targets()[: len(inputs)]))
     with torch.inference_mode():
         return layers, network.remember(
             network.encode(made.ids, made.passages, layers), made.questions, layers
@@ -81,9 +76,7 @@ def remembered(network: Network, inputs: list[list[list[int]]]) -> tuple[Any, An
 
 @pytest.mark.parametrize("kind", ["llama", "qwen"])
 @pytest.mark.parametrize("lengths", [LENGTHS, [[6], [6]]], ids=["ragged", "full"])
-def test_the_loss_is_that_of_the_output_alone(
-    kind: str, lengths: list[list[int]]
-) -> None:
+def test_the_loss_is_that_of_the_output_alone(kind: str, lengths: list[list[int]]) -> None:
     model, inputs = tiny(kind), sequences(lengths)
     labels = targets()[: len(lengths)]
     made = batch(inputs, labels)._replace(weights=torch.rand(labels.shape))
@@ -97,9 +90,7 @@ def test_the_loss_is_that_of_the_output_alone(
         )
     theirs = torch.cat(losses)
     with torch.inference_mode():
-        assert network_of(model)(made).item() == pytest.approx(
-            theirs.mean().item(), abs=1e-5
-        )
+        assert network_of(model)(made).item() == pytest.approx(theirs.mean().item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen"])
@@ -108,19 +99,13 @@ def test_steps_over_caches_equal_all_places_at_once(kind: str) -> None:
     network = network_of(model).eval()
     assert isinstance(network, CausalNetwork)
     layers, memory = remembered(network, inputs)
-    shifted, caches = (
-        shift_labels(labels, network.signs),
-        network.caches(3, 8, torch.float32),
-    )
+    shifted, caches = (shift_labels(labels, network.signs), network.caches(3, 8, torch.float32))
     whole = [
-        alone(model, question, label)
-        for (question,), label in zip(inputs, labels, strict=True)
+        alone(model, question, label) for (question,), label in zip(inputs, labels, strict=True)
     ]
     with torch.inference_mode():
         for place in range(6):
-            step = network.step(
-                shifted[:, place], torch.tensor([place]), caches, memory, layers
-            )
+            step = network.step(shifted[:, place], torch.tensor([place]), caches, memory, layers)
             for row, scores in enumerate(whole):
                 if place < len(scores):
                     assert (step[row] - scores[place]).abs().max() < 1e-4
@@ -146,27 +131,19 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
         tail = row[0, ids.shape[1] :].tolist()
         tail = tail[: tail.index(2)] if 2 in tail else tail
         assert own[0].tokens == [token for token in tail if token != 0]
-        single = run_search(
-            network, *remembered(network, [[question]]), Search(beams, 9)
-        )[0]
+        single = run_search(network, *remembered(network, [[question]]), Search(beams, 9))[0]
         assert [one.tokens for one in single] == [one.tokens for one in own]
-        assert [one.score for one in single] == pytest.approx(
-            [one.score for one in own], abs=1e-4
-        )
+        assert [one.score for one in single] == pytest.approx([one.score for one in own], abs=1e-4)
 
 
-def test_gradients_reach_every_weight_and_compiling_is_asked_of_the_forward_pass() -> (
-    None
-):
+def test_gradients_reach_every_weight_and_compiling_is_asked_of_the_forward_pass() -> None:
     network = network_of(tiny("llama")).train()
     network(batch(sequences(LENGTHS), targets())).backward()
     assert all(
         parameter.grad is not None and parameter.grad.abs().sum() > 0
         for parameter in network.parameters()
     )
-    assert set(network.state_dict()) == {
-        f"model.{name}" for name in network.model.state_dict()
-    }
+    assert set(network.state_dict()) == {f"model.{name}" for name in network.model.state_dict()}
 
 
 def test_a_given_output_is_scored_as_it_would_be_read() -> None:
@@ -189,22 +166,13 @@ def test_a_given_output_is_scored_as_it_would_be_read() -> None:
         for target, score in zip(several, scores, strict=True):
             ids = torch.tensor([[*question[0], network.signs.start, *target[:-1]]])
             with torch.inference_mode():
-                theirs = (
-                    network.model(input_ids=ids)
-                    .logits[0, len(question[0]) :]
-                    .log_softmax(-1)
-                )
+                theirs = network.model(input_ids=ids).logits[0, len(question[0]) :].log_softmax(-1)
             own = theirs.gather(1, torch.tensor(target)[:, None]).sum()
             assert score == pytest.approx(own.item(), abs=1e-3)
 
 
 def made_codec() -> Codec:
-    texts = [
-        "Ann won the race in 2012.",
-        "Bob won it in 2013.",
-        "Who won the race?",
-        "Race: \n",
-    ]
+    texts = ["Ann won the race in 2012.", "Bob won it in 2013.", "Who won the race?", "Race: \n"]
     tokenizer = byte_level(texts, ["<s>", "<pad>", "</s>", "<unk>"])
     tokenizer.add_special_tokens({"additional_special_tokens": [SEPARATOR]})
     return Codec(tokenizer, "causal")
@@ -225,22 +193,14 @@ def test_the_question_comes_last_and_is_never_cut() -> None:
         == f"Race: Ann won the race in 2012.\nSecond race: Bob won it in 2013.\n{lead}"
     )
     for room in (len(whole) - 1, len(whole) - 9, len(codec.ids(lead)) + 2):
-        cut = composed(codec, InputForm(fusion=False, input_tokens=room), parts, hits)[
-            0
-        ]
+        cut = composed(codec, InputForm(fusion=False, input_tokens=room), parts, hits)[0]
         assert len(cut) <= room and codec.tokenizer.decode(cut).endswith(lead)
-    assert (
-        codec.tokenizer.decode(plain(codec, "Who won the race?", 99)[0])
-        == "Who won the race?"
-    )
+    assert codec.tokenizer.decode(plain(codec, "Who won the race?", 99)[0]) == "Who won the race?"
 
 
 def test_evidence_around_the_answer_comes_first() -> None:
     codec = made_codec()
-    texts = {
-        "Race": "Ann won the race in 2012.",
-        "Second race": "They say Bob won it in 2013.",
-    }
+    texts = {"Race": "Ann won the race in 2012.", "Second race": "They say Bob won it in 2013."}
     hits = [passage_hit(text, title) for title, text in texts.items()]
     form = InputForm(fusion=False, around=1)
     found = codec.tokenizer.decode(composed(codec, form, ["Who won?"], hits, "Bob")[0])
@@ -251,10 +211,8 @@ def test_a_model_that_starts_its_inputs_with_a_sign_gets_it() -> None:
     codec = made_codec()
     assert codec.start == []
     tokenizers = pytest.importorskip("tokenizers")
-    codec.tokenizer.backend_tokenizer.post_processor = (
-        tokenizers.processors.TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", codec.tokenizer.bos_token_id)]
-        )
+    codec.tokenizer.backend_tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", codec.tokenizer.bos_token_id)]
     )
     started = Codec(codec.tokenizer, "causal")
     assert composed(started, FORM, ["Who?"], [])[0] == [
@@ -275,9 +233,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         generator_module.load_codec(located("tiny-bert"), FORM)
     bart(tmp_path, ["some text"])
     codec = generator_module.load_codec(tmp_path, FORM)
-    assert not isinstance(
-        network_of(generator_module.load_model(tmp_path, codec)), CausalNetwork
-    )
+    assert not isinstance(network_of(generator_module.load_model(tmp_path, codec)), CausalNetwork)
 
 
 def test_one_end_and_a_round_number_of_rows(tmp_path: Path) -> None:
@@ -285,10 +241,7 @@ def test_one_end_and_a_round_number_of_rows(tmp_path: Path) -> None:
     base = Path(located("tiny-llama"))
     model = transformers.AutoModelForCausalLM.from_pretrained(base)
     model.config.eos_token_id, model.config.pad_token_id = [2, 3], None
-    model.generation_config.eos_token_id, model.generation_config.pad_token_id = (
-        [2, 3],
-        None,
-    )
+    model.generation_config.eos_token_id, model.generation_config.pad_token_id = ([2, 3], None)
     model.save_pretrained(tmp_path)
     load_tokenizer(base).save_pretrained(tmp_path)
     codec = generator_module.load_codec(tmp_path, FORM)
@@ -306,9 +259,7 @@ def test_gguf_files_are_bases(tmp_path: Path) -> None:
     assert load_config(path).model_type == "llama"
     ids = torch.tensor([[5, 9, 11, 4]])
     with torch.inference_mode():
-        assert (
-            ours(input_ids=ids).logits - theirs(input_ids=ids).logits
-        ).abs().max() < 1e-3
+        assert (ours(input_ids=ids).logits - theirs(input_ids=ids).logits).abs().max() < 1e-3
     ours.save_pretrained(tmp_path / "saved")
     again = load_base(tmp_path / "saved", "AutoModelForCausalLM")
     assert all(
@@ -341,13 +292,9 @@ def written(gguf: Any, model: Any, path: Path) -> Path:
             weight = weights[f"model.layers.{layer}.{theirs}.weight"]
             if own in ("attn_q", "attn_k"):
                 heads = (
-                    config.num_attention_heads
-                    if own == "attn_q"
-                    else config.num_key_value_heads
+                    config.num_attention_heads if own == "attn_q" else config.num_key_value_heads
                 )
-                halves = weight.view(
-                    heads, 2, weight.shape[0] // heads // 2, weight.shape[1]
-                )
+                halves = weight.view(heads, 2, weight.shape[0] // heads // 2, weight.shape[1])
                 weight = halves.transpose(1, 2).reshape(weight.shape)
             writer.add_tensor(f"blk.{layer}.{own}.weight", weight.contiguous().numpy())
     writer.write_header_to_file()

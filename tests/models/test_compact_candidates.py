@@ -29,14 +29,7 @@ from whichsense.models.compact.candidates import (
     trimmed,
 )
 from whichsense.models.compact.encoder import Late, Pair, Tokenizer, pair
-from whichsense.models.compact.scorer import (
-    Judge,
-    Net,
-    NgramProbe,
-    Scorer,
-    StateProbe,
-    chosen,
-)
+from whichsense.models.compact.scorer import Judge, Net, NgramProbe, Scorer, StateProbe, chosen
 from whichsense.models.compact.scorer_features import SceneView
 from whichsense.testing import passage_hit
 from whichsense.types import Hit
@@ -71,20 +64,12 @@ def evidence(*parts: tuple[Hit, float, dict[str, float]]) -> Evidence:
     hits = tuple(Hit(hit.passage, relevance) for hit, relevance, _ in parts)
     places = tuple((place, 10.0 - place) for place in range(len(parts)))
     return Evidence(
-        QUESTION,
-        hits,
-        tuple(p for p, _ in found),
-        tuple(late for _, late in found),
-        places,
+        QUESTION, hits, tuple(p for p, _ in found), tuple(late for _, late in found), places
     )
 
 
-FIRST = passage_hit(
-    "Edmund Hillary climbed Everest on 29 May 1953, first of all.", "Mount Everest"
-)
-SECOND = passage_hit(
-    "The first ascent was in 1953. In winter it was climbed in 1980.", "Everest"
-)
+FIRST = passage_hit("Edmund Hillary climbed Everest on 29 May 1953, first of all.", "Mount Everest")
+SECOND = passage_hit("The first ascent was in 1953. In winter it was climbed in 1980.", "Everest")
 HIDING = {"1953": 9.0, "1980": 1.0}
 """Scores in the second passage: beside the first the second has next to nothing."""
 THIRD = passage_hit("It cost 1,500,000 dollars (in all).", "Everest 1996")
@@ -93,10 +78,7 @@ THIRD = passage_hit("It cost 1,500,000 dollars (in all).", "Everest 1996")
 def test_answers_that_mean_the_same_are_one() -> None:
     found = gathered(
         mentions(
-            evidence(
-                (FIRST, 2.0, {"29 May 1953": 5.0}),
-                (SECOND, 1.5, {"1953": 4.0, "1980": 3.0}),
-            ),
+            evidence((FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0})),
             VOCABULARY,
         )
     )
@@ -116,9 +98,7 @@ def test_a_span_in_the_title() -> None:
 
 
 def test_a_number_is_never_cut() -> None:
-    found = mentions(
-        evidence((THIRD, 1.0, {"500,000": 6.0, "1,500,000": 5.0})), VOCABULARY
-    )
+    found = mentions(evidence((THIRD, 1.0, {"500,000": 6.0, "1,500,000": 5.0})), VOCABULARY)
     assert "500,000" not in {mention.surface for mention in found}
     assert found[0].surface == "1,500,000"
     assert (
@@ -151,16 +131,13 @@ def test_a_hidden_answer_comes_before_what_surrounds_the_first() -> None:
     made = SceneView(evidence((SECOND, 1.0, HIDING)), found)
     first, hidden = (scorer_features.of_answer(place, made) for place in (0, 1))
     assert first["left"] == 0 > hidden["left"]
-    assert (
-        first["mass"] - hidden["mass"] > 3 * (first["support"] - hidden["support"]) > 0
-    )
+    assert first["mass"] - hidden["mass"] > 3 * (first["support"] - hidden["support"]) > 0
 
 
 def test_of_answers_in_one_place_one_is_kept() -> None:
     def answer(text: str, *spans: tuple[int, int]) -> Answer:
         found = tuple(
-            Mention(0, text, 0, 1, in_title=False, tokens=span, alone=0.5)
-            for span in spans
+            Mention(0, text, 0, 1, in_title=False, tokens=span, alone=0.5) for span in spans
         )
         return Answer(text, found)
 
@@ -194,23 +171,14 @@ def test_probabilities_add_up() -> None:
     for made, late in zip(given.pairs, given.read, strict=True):
         found = span_probabilities(made, late.span)
         assert 0 < found.sum() <= 1
-        whole = [
-            np.exp(late.span[first:last]) for first, last in (made.title, made.text)
-        ]
+        whole = [np.exp(late.span[first:last]) for first, last in (made.title, made.text)]
         starts, ends = np.concatenate(whole).sum(axis=0)
         first = made.text[0] + 1
-        by_hand = (
-            np.exp(late.span[first, 0])
-            / starts
-            * np.exp(late.span[first + 2, 1])
-            / ends
-        )
+        by_hand = np.exp(late.span[first, 0]) / starts * np.exp(late.span[first + 2, 1]) / ends
         assert found[first, 2] == pytest.approx(by_hand, rel=1e-4)
         for first, length in zip(*np.nonzero(found), strict=True):
             place, last = int(first), int(first + length)
-            assert any(
-                low <= place and last < high for low, high in (made.title, made.text)
-            )
+            assert any(low <= place and last < high for low, high in (made.title, made.text))
     assert passage_probabilities([])[1] == 1.0
 
 
@@ -219,9 +187,7 @@ def test_probabilities_add_up() -> None:
 def test_any_pair_has_span_probabilities(title: int, text: int) -> None:
     made = pair(TOKENIZER, TOKENIZER.ids("who"), "film " * title, "dune " * text)
     scores = (
-        np.random.default_rng(title * 31 + text)
-        .standard_normal((len(made), 2))
-        .astype(np.float32)
+        np.random.default_rng(title * 31 + text).standard_normal((len(made), 2)).astype(np.float32)
     )
     found = span_probabilities(made, scores)
     assert found.shape == (len(made), LONGEST_SPAN)
@@ -239,9 +205,7 @@ def test_trimming_stays_inside(text: str, data: st.DataObject) -> None:
 
 
 def context() -> SceneView:
-    given = evidence(
-        (FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0})
-    )
+    given = evidence((FIRST, 2.0, {"29 May 1953": 5.0}), (SECOND, 1.5, {"1953": 4.0, "1980": 3.0}))
     return SceneView(given, gathered(mentions(given, VOCABULARY)))
 
 
@@ -252,17 +216,13 @@ def test_features_say_what_they_are_called() -> None:
     assert all(math.isfinite(value) for value in first.values())
     assert first["passages"] == pytest.approx(math.log(2)) and second["passages"] == 0
     assert first["beside_best"] == 0 > second["beside_best"]
-    assert (
-        first["when asked, date given"] == 1 and second["when asked, year given"] == 1
-    )
+    assert first["when asked, date given"] == 1 and second["when asked, year given"] == 1
     assert first["in_title"] == 0
     asked = scorer_features.of_question(made, [0.8, 0.4])
     assert tuple(asked) == scorer_features.QUESTION_FEATURES
-    assert (asked["first"], asked["second"], asked["third"]) == (
-        0.8,
-        0.4,
-        0.0,
-    ) and asked["when asked"] == 1
+    assert (asked["first"], asked["second"], asked["third"]) == (0.8, 0.4, 0.0) and asked[
+        "when asked"
+    ] == 1
 
 
 def net(**weights: float) -> Net:
@@ -271,11 +231,7 @@ def net(**weights: float) -> Net:
         np.full(len(weights), 2.0, dtype=np.float32),
     )
     return Net(
-        tuple(weights),
-        mean,
-        spread,
-        np.array(list(weights.values()), dtype=np.float32),
-        bias=-0.25,
+        tuple(weights), mean, spread, np.array(list(weights.values()), dtype=np.float32), bias=-0.25
     )
 
 
@@ -298,16 +254,10 @@ def test_the_scorer_is_kept_whole(tmp_path: Path) -> None:
     )
     assert again.decline_under == 0.75 and again.wording == wording
     assert again.in_large.missing == 1.25 and again.in_large.single_under is None
-    assert again.in_small.single_under == 0.125 and again.in_small.answer.names == (
-        "mass",
-    )
+    assert again.in_small.single_under == 0.125 and again.in_small.answer.names == ("mass",)
     rows = [scorer_features.of_answer(place, context()) for place in (0, 1)]
     by_hand = [
-        1
-        / (
-            1
-            + math.exp(-((row["mass"] - 0.5) / 2 + 2 * (row["share"] - 0.5) / 2 - 0.25))
-        )
+        1 / (1 + math.exp(-((row["mass"] - 0.5) / 2 + 2 * (row["share"] - 0.5) / 2 - 0.25)))
         for row in rows
     ]
     assert again.in_large.answer.probabilities(rows) == pytest.approx(by_hand, abs=1e-5)
@@ -326,8 +276,7 @@ def test_each_kind_of_corpus_has_its_judge() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
-    ["", "{", "[]", '{"large": {}}', '{"large": {"names": ["null"], "mean": []}}'],
+    "damage", ["", "{", "[]", '{"large": {}}', '{"large": {"names": ["null"], "mean": []}}']
 )
 def test_a_damaged_scorer_is_told(damage: str, tmp_path: Path) -> None:
     (tmp_path / "scorer.json").write_text(damage)
@@ -356,15 +305,9 @@ def test_the_chosen_set_has_the_highest_expected_f1(
     expected = max(sum(probabilities) + missing, 1.0)
 
     def f1(places: list[int]) -> float:
-        return (
-            2 * sum(probabilities[place] for place in places) / (len(places) + expected)
-        )
+        return 2 * sum(probabilities[place] for place in places) / (len(places) + expected)
 
     order = sorted(range(len(probabilities)), key=lambda place: -probabilities[place])
-    assert all(
-        f1(found) >= f1(order[:count]) - 1e-9 for count in range(1, len(order) + 1)
-    )
-    low, high = (
-        set(chosen(probabilities, missing, threshold)) for threshold in (0.2, 0.7)
-    )
+    assert all(f1(found) >= f1(order[:count]) - 1e-9 for count in range(1, len(order) + 1))
+    low, high = (set(chosen(probabilities, missing, threshold)) for threshold in (0.2, 0.7))
     assert high <= low

@@ -25,8 +25,7 @@ PASSAGES = [
     ("Dune (novel)", "Dune is a novel of 1965 by Frank Herbert."),
     (
         "Dune",
-        "The film of 1984 was directed by David Lynch, the film of 2021 by Denis Villeneuve. "
-        * 3,
+        "The film of 1984 was directed by David Lynch, the film of 2021 by Denis Villeneuve. " * 3,
     ),
     ("", "Everest"),
 ]
@@ -45,9 +44,7 @@ def test_the_encoder_equals_torch(int8: bool, near: float, tmp_path: Path) -> No
     """In one batch with padding in torch, pair by pair without padding here."""
     model = CompactModel(exported(tmp_path, int8=int8))
     net, _ = tiny_net()
-    net.encoder.words.weight.data = torch.tensor(
-        model.words.vectors(range(len(VOCABULARY)))
-    )
+    net.encoder.words.weight.data = torch.tensor(model.words.vectors(range(len(VOCABULARY))))
     nets.set_quantization(net, weights=int8, activations=int8)
     pairs, early, late = encoded(model)
     ids = torch.zeros(len(pairs), max(map(len, pairs)), dtype=torch.long)
@@ -63,22 +60,11 @@ def test_the_encoder_equals_torch(int8: bool, near: float, tmp_path: Path) -> No
     for row, made in enumerate(pairs):
         found = late[row]
         assert early[row][1] == pytest.approx(float(expected["exit"][row]), abs=near)
-        assert found.relevance == pytest.approx(
-            float(expected["relevance"][row]), abs=near
-        )
-        assert found.ambiguity == pytest.approx(
-            float(expected["ambiguity"][row]), abs=near
-        )
-        np.testing.assert_allclose(
-            found.span, expected["span"][row, : len(made)], atol=near
-        )
-        np.testing.assert_allclose(
-            found.states, expected["states"][row, : len(made)], atol=near
-        )
-        assert (
-            np.abs(found.states - expected["states"][row, : len(made)].numpy()).mean()
-            < near / 4
-        )
+        assert found.relevance == pytest.approx(float(expected["relevance"][row]), abs=near)
+        assert found.ambiguity == pytest.approx(float(expected["ambiguity"][row]), abs=near)
+        np.testing.assert_allclose(found.span, expected["span"][row, : len(made)], atol=near)
+        np.testing.assert_allclose(found.states, expected["states"][row, : len(made)], atol=near)
+        assert np.abs(found.states - expected["states"][row, : len(made)].numpy()).mean() < near / 4
 
 
 def test_verdicts_are_the_nets(tmp_path: Path) -> None:
@@ -86,22 +72,14 @@ def test_verdicts_are_the_nets(tmp_path: Path) -> None:
     net, _ = tiny_net()
     model = CompactModel(exported(tmp_path))
     states = np.random.default_rng(0).normal(size=(2, 9, 48)).astype(np.float32)
-    first, last = (
-        torch.tensor([[1, 4, 4], [2, 2, 8]]),
-        torch.tensor([[1, 6, 7], [3, 5, 8]]),
-    )
+    first, last = (torch.tensor([[1, 4, 4], [2, 2, 8]]), torch.tensor([[1, 6, 7], [3, 5, 8]]))
     expected = net.verdict(torch.from_numpy(states), first, last).detach().numpy()
     for row in range(2):
         edges = np.stack(
-            [
-                states[row, [0, one, other]]
-                for one, other in zip(first[row], last[row], strict=True)
-            ]
+            [states[row, [0, one, other]] for one, other in zip(first[row], last[row], strict=True)]
         )
         np.testing.assert_allclose(model.verdicts(edges), expected[row], atol=1e-4)
-        np.testing.assert_allclose(
-            model.verdicts(edges[1:2]), expected[row, 1:2], atol=1e-4
-        )
+        np.testing.assert_allclose(model.verdicts(edges[1:2]), expected[row, 1:2], atol=1e-4)
     assert len({round(float(value), 4) for value in expected.ravel()}) == expected.size
 
 
@@ -120,9 +98,7 @@ def test_a_pair_does_not_depend_on_the_others(tmp_path: Path) -> None:
     alone = CompactModel(tmp_path, threads=1)
     for made, found in zip(pairs, together, strict=True):
         (again,) = alone.late([alone.early([made])[0][0]])
-        assert (
-            again.relevance == found.relevance and (again.states == found.states).all()
-        )
+        assert again.relevance == found.relevance and (again.states == found.states).all()
 
 
 @pytest.mark.parametrize("for_people", [False, True])
@@ -170,26 +146,20 @@ def late_layers(net: Any) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name.startswith(late)}
 
 
-def test_a_folder_without_a_verifier_asks_again_with_the_encoder(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_without_a_verifier_asks_again_with_the_encoder(tmp_path: Path) -> None:
     model = CompactModel(exported(tmp_path))
     pairs, _, late = encoded(model)
     for own, found in zip(late, model.verify(pairs), strict=True):
         assert found.relevance == own.relevance
         np.testing.assert_array_equal(found.states, own.states)
         edges = own.states[None, :3]
-        np.testing.assert_array_equal(
-            model.verifier_verdicts(edges), model.verdicts(edges)
-        )
+        np.testing.assert_array_equal(model.verifier_verdicts(edges), model.verdicts(edges))
 
 
 def test_the_loaded_net_is_the_quantized_one(tmp_path: Path) -> None:
     net, _ = tiny_net()
     found = load(exported(tmp_path)).weights
-    assert {
-        name for name in found if not name.startswith("writer.")
-    } == net.state_dict().keys()
+    assert {name for name in found if not name.startswith("writer.")} == net.state_dict().keys()
     for name, module in net.named_modules():
         if isinstance(module, nets.QuantizedLinear):
             module.quantize_weights = True
@@ -213,9 +183,7 @@ def test_a_damaged_graph_is_told(tmp_path: Path) -> None:
         read_constants(path)
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "embeddings.npz", "writer.onnx", "verdict.onnx"]
-)
+@pytest.mark.parametrize("name", ["config.json", "embeddings.npz", "writer.onnx", "verdict.onnx"])
 @pytest.mark.parametrize("body", [None, b"", b"[]", b'{"format": 4, "int8": true}'])
 def test_a_folder_that_cannot_be_loaded_is_told(
     name: str, body: bytes | None, tmp_path: Path
@@ -232,22 +200,15 @@ def test_a_folder_that_cannot_be_loaded_is_told(
 
 def test_the_shipped_encoder_is_what_its_loaded_weights_export(tmp_path: Path) -> None:
     found = load(WEIGHTS)
-    export(
-        found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config
-    )
+    export(found.weights, found.shape, found.vocabulary, tmp_path, settings=found.config)
     # The tagger's and the support judge's graphs are exported by their own recipes.
     apart = {FRAME, "support.onnx"}
     graphs = {path.name for path in WEIGHTS.glob("*.onnx")} - apart
     assert {*GRAPHS} <= graphs <= {*GRAPHS, *MORE_GRAPHS}
     for name in (*graphs, "config.json"):
         assert (WEIGHTS / name).read_bytes() == (tmp_path / name).read_bytes(), name
-    with (
-        np.load(WEIGHTS / "embeddings.npz") as own,
-        np.load(tmp_path / "embeddings.npz") as again,
-    ):
-        assert (
-            own.files == again.files
-        )  # compressed bytes are another library's business
+    with np.load(WEIGHTS / "embeddings.npz") as own, np.load(tmp_path / "embeddings.npz") as again:
+        assert own.files == again.files  # compressed bytes are another library's business
         for name in own.files:
             np.testing.assert_array_equal(own[name], again[name], err_msg=name)
 
@@ -260,9 +221,7 @@ def test_the_vocabulary_must_fit(tmp_path: Path) -> None:
 
 def test_a_missing_weight_is_named(tmp_path: Path) -> None:
     net, shape = tiny_net()
-    weights = {
-        name: value for name, value in weights_of(net).items() if name != "span.bias"
-    }
+    weights = {name: value for name, value in weights_of(net).items() if name != "span.bias"}
     with pytest.raises(BadInput, match=r"span\.bias"):
         export(weights, shape, VOCABULARY, tmp_path)
 
@@ -284,9 +243,7 @@ def test_damaged_weights_are_named(name: str, damage: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", MORE_GRAPHS)
 @pytest.mark.parametrize("size", [0, 100])
-def test_damaged_graphs_for_people_are_named(
-    name: str, size: int, tmp_path: Path
-) -> None:
+def test_damaged_graphs_for_people_are_named(name: str, size: int, tmp_path: Path) -> None:
     """That they are missing is no damage."""
     path = exported(tmp_path, for_people=True) / name
     path.write_bytes(path.read_bytes()[:size])

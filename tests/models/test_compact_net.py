@@ -62,9 +62,7 @@ def test_gradients_pass_through_the_rounding(linear: QuantizedLinear) -> None:
 def test_calibration_fits_the_inputs(linear: QuantizedLinear) -> None:
     values = torch.randn(400, 16) * 3
     linear.calibrate(values)
-    assert linear.scale.exp().item() == pytest.approx(
-        values.abs().max().item() / 127, rel=0.2
-    )
+    assert linear.scale.exp().item() == pytest.approx(values.abs().max().item() / 127, rel=0.2)
     exact = linear(values)
     linear.quantize_activations = True
     assert 0 < (linear(values) - exact).abs().max() < 0.1
@@ -110,12 +108,7 @@ def test_padding_changes_nothing() -> None:
 
 def bert(**changes: int) -> Any:
     transformers = pytest.importorskip("transformers")
-    sizes = {
-        "vocab_size": 60,
-        "hidden_size": 32,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-    }
+    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
     rest = {
         "intermediate_size": 64,
         "max_position_embeddings": 64,

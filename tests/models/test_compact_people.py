@@ -40,12 +40,8 @@ for needed in ("onnx", "onnxruntime", "torch"):
 
 QUESTION = "Who directed the film Dune?"
 HITS = [
-    passage_hit(
-        "The film of 1984 was directed by David Lynch in winter.", "Dune (1984 film)"
-    ),
-    passage_hit(
-        "The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"
-    ),
+    passage_hit("The film of 1984 was directed by David Lynch in winter.", "Dune (1984 film)"),
+    passage_hit("The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"),
     passage_hit("Everest was first climbed by Edmund Hillary in 1953.", "Everest"),
 ]
 YEAR = re.compile(r"\d{4}")
@@ -205,12 +201,7 @@ def label(text: str, frame: str, sure: float = 0.9, fits: float = 0.8) -> Label:
 
 
 def test_a_label_in_the_frame_that_fits_is_proposed() -> None:
-    labels = [
-        label("1984", "of"),
-        None,
-        label("2021", "in"),
-        label("2021", "in", fits=0.3),
-    ]
+    labels = [label("1984", "of"), None, label("2021", "in"), label("2021", "in", fits=0.3)]
     first, none, last, unfit = propose_rewrites(QUESTION, labels)
     for own, phrase in ((first, "of 1984"), (last, "in 2021")):
         assert [one.rewrite for one in own] == [f"Who directed the film Dune {phrase}?"]
@@ -237,11 +228,7 @@ def test_a_label_is_copied_from_the_evidence_of_its_answer(scene: Scene) -> None
     ],
 )
 def test_labels_that_tell_nothing_apart_are_none(
-    first: str,
-    second: str,
-    kept: list[str],
-    scene: Scene,
-    monkeypatch: pytest.MonkeyPatch,
+    first: str, second: str, kept: list[str], scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {"1984": first, "2021": second}
 
@@ -254,9 +241,7 @@ def test_labels_that_tell_nothing_apart_are_none(
     assert [one.text if one else "" for one in found] == kept
 
 
-def test_a_label_that_is_not_sure_is_none(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_label_that_is_not_sure_is_none(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     unsure = [label("of 1984", "", sure=0.2), label("of 2021", "", sure=0.4)]
     monkeypatch.setattr(Labeller, "find", lambda *_: unsure)
     assert find_labels(scene, answers_of(scene)) == [None, None]
@@ -282,9 +267,7 @@ def test_answers_come_most_probable_first(scene: Scene) -> None:
     some = trusting(scene, answer=severe, only_over=0.0, answerable_over=0.0)
     chosen = choose_answers(some, FOR_PEOPLE)
     assert 0 < len(chosen) < len(everything)
-    assert [one.answer for one in chosen] == [
-        one.answer for one in everything[: len(chosen)]
-    ]
+    assert [one.answer for one in chosen] == [one.answer for one in everything[: len(chosen)]]
 
 
 @pytest.mark.parametrize("policy", [FOR_PEOPLE, EVERYTHING])
@@ -307,12 +290,7 @@ def test_answers_that_are_named_together_are_one() -> None:
     passage = passage_hit(text, "Dune").passage
     ann, bo, cy, ed = (
         named(answer, passage, score)
-        for answer, score in (
-            ("Ann Ray", 0.4),
-            ("Bo Finch", 0.6),
-            ("Cy Dale", 0.5),
-            ("Ed", 0.1),
-        )
+        for answer, score in (("Ann Ray", 0.4), ("Bo Finch", 0.6), ("Cy Dale", 0.5), ("Ed", 0.1))
     )
     both, *others = join_named_together([bo, cy, ann, ed])
     assert (both.answer, both.score) == ("Ann Ray and Bo Finch", 0.6)
@@ -489,16 +467,7 @@ def damage(change: str) -> str:
 
 @pytest.mark.parametrize(
     "change",
-    [
-        "",
-        "{",
-        "[]",
-        "{}",
-        "no net",
-        "no setting",
-        "a word for a number",
-        "a net that is none",
-    ],
+    ["", "{", "[]", "{}", "no net", "no setting", "a word for a number", "a net that is none"],
 )
 def test_damaged_trust_is_told(change: str, tmp_path: Path) -> None:
     path = tmp_path / "trust.json"

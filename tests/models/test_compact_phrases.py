@@ -26,12 +26,10 @@ for needed in ("onnx", "onnxruntime", "torch"):
 
 HITS = [
     passage_hit(
-        "The film of 1984 was directed by David Lynch in Mexico. It rained.",
-        "Dune (1984 film)",
+        "The film of 1984 was directed by David Lynch in Mexico. It rained.", "Dune (1984 film)"
     ),
     passage_hit(
-        "It was made again in 2021. Denis Villeneuve directed it in Jordan.",
-        "Dune (2021 film)",
+        "It was made again in 2021. Denis Villeneuve directed it in Jordan.", "Dune (2021 film)"
     ),
 ]
 QUESTION = "Who directed the film Dune?"
@@ -46,9 +44,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 def questions(scene: Scene, *answers: str) -> list[list[str]]:
     targets = [locate(scene, Candidate(answer, 1.0)) for answer in answers]
     told = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
-    return [
-        [one.question for one in some] for some in phrase_rewrites(scene, targets, told)
-    ]
+    return [[one.question for one in some] for some in phrase_rewrites(scene, targets, told)]
 
 
 def test_what_stands_beside_one_answer_tells_it_from_the_other(scene: Scene) -> None:
@@ -79,22 +75,14 @@ def test_an_answer_that_stands_nowhere_gives_no_phrase(scene: Scene) -> None:
     ("question", "title", "rewrite"),
     [
         ("Who wrote dune?", r"Dune (\1)", r"Who wrote dune (\1)?"),
-        (
-            "Who made dune?",
-            r"Dune (\emph{1984} film)",
-            r"Who made dune (\emph{1984} film)?",
-        ),
+        ("Who made dune?", r"Dune (\emph{1984} film)", r"Who made dune (\emph{1984} film)?"),
         (
             "Who played spider man first?",
             "Spider-Man (2002 film)",
             "Who played spider man (2002 film) first?",
         ),
         ("Who is in AC / DC", "AC/DC (band)", "Who is in AC / DC (band)?"),
-        (
-            "Who made airplane! first?",
-            "Airplane! (film)",
-            "Who made airplane! (film) first?",
-        ),
+        ("Who made airplane! first?", "Airplane! (film)", "Who made airplane! (film) first?"),
         (
             "Who is spider man in Spider-Man?",
             "Spider-Man (film)",
@@ -114,17 +102,14 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
 ) -> None:
     """Also of one so long that the writer writes nothing. İ in lower case is two signs: its name is not found."""
     for name, found in (("Spider-Man", "spider man (2002 film)"), ("İzmir", None)):
-        asked = (
-            f"who played {name.lower().replace('-', ' ')} {'and who directed it ' * 20}"
-        )
+        asked = f"who played {name.lower().replace('-', ' ')} {'and who directed it ' * 20}"
         hits = [
             passage_hit("It was directed by David Lynch.", f"{name} (2002 film)"),
             passage_hit("It was directed by Denis Villeneuve.", f"{name} (2012 film)"),
         ]
         own = scene.compact.read_given(asked, hits)
         targets = [
-            locate(own, Candidate(answer, 1.0))
-            for answer in ("David Lynch", "Denis Villeneuve")
+            locate(own, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")
         ]
         first, _ = written(
             own, targets, [support(own, one, policy=FOR_BENCHMARKS) for one in targets]
@@ -136,9 +121,7 @@ def test_a_name_spelt_otherwise_is_explained_and_no_question_is_its_own_rewrite(
 
 def test_readings_take_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the writer has nothing better to say."""
-    monkeypatch.setattr(
-        writer, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts]
-    )
+    monkeypatch.setattr(writer, "drawn", lambda _, prompts, *__, **___: [[] for _ in prompts])
     answers = [Candidate("David Lynch", 0.6), Candidate("Denis Villeneuve", 0.5)]
     found = rewrite_answers(scene, answers)
     assert len({one.question for one in found}) == 2

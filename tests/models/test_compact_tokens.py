@@ -38,9 +38,7 @@ def expected(text: str) -> list[int]:
 
 def surfaces(text: str) -> list[str]:
     found = ours().pieces(text)
-    return [
-        text[start:end] for start, end in zip(found.starts, found.ends, strict=True)
-    ]
+    return [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
 
 
 def test_the_sample_is_cut_as_bert_cuts_it() -> None:
@@ -83,8 +81,7 @@ def test_any_text_is_cut_as_bert_cuts_it(text: str) -> None:
     assert ours().ids(text) == expected(text)
     pieces = ours().pieces(text)
     assert all(
-        0 <= start < end <= len(text)
-        for start, end in zip(pieces.starts, pieces.ends, strict=True)
+        0 <= start < end <= len(text) for start, end in zip(pieces.starts, pieces.ends, strict=True)
     )
     assert pieces.starts == sorted(pieces.starts)
 

@@ -49,16 +49,11 @@ for needed in ("onnx", "onnxruntime", "torch"):
     pytest.importorskip(needed)
 
 HITS = [
+    passage_hit("The film Dune of 1984 was directed by David Lynch.", "Dune (1984 film)"),
     passage_hit(
-        "The film Dune of 1984 was directed by David Lynch.", "Dune (1984 film)"
+        "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.", "Dune (novel)"
     ),
-    passage_hit(
-        "Dune is a novel by Frank Herbert. It was made a film in 1984 and in 2021.",
-        "Dune (novel)",
-    ),
-    passage_hit(
-        "The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"
-    ),
+    passage_hit("The film of 2021 was directed by Denis Villeneuve.", "Dune (2021 film)"),
     passage_hit("Everest was first climbed by Edmund Hillary in 1953.", "Everest"),
 ]
 QUESTION = "Who directed the film Dune?"
@@ -87,8 +82,7 @@ def test_edits_make_the_question() -> None:
         Edit(5, 0, tuple(TOKENIZER.ids("in 1984"))),
     ]
     surfaces = Surfaces(
-        [(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS],
-        VOCABULARY,
+        [(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS], VOCABULARY
     )
     assert (
         applied(asked, [(edit, surfaces.written(edit.inserted)) for edit in edits])
@@ -111,17 +105,13 @@ def test_edits_make_the_question() -> None:
 )
 def test_words_are_written_as_in_the_evidence(inserted: str, written: str) -> None:
     surfaces = Surfaces(
-        [(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS],
-        VOCABULARY,
+        [(hit.passage.text, TOKENIZER.pieces(hit.passage.text)) for hit in HITS], VOCABULARY
     )
     assert surfaces.written(TOKENIZER.ids(inserted)) == written
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.lists(st.integers(104, 112), min_size=1, max_size=3), max_size=8),
-    st.data(),
-)
+@given(st.lists(st.lists(st.integers(104, 112), min_size=1, max_size=3), max_size=8), st.data())
 def test_edits_of_anything_make_what_was_written(
     question: list[list[int]], data: st.DataObject
 ) -> None:
@@ -131,9 +121,9 @@ def test_edits_of_anything_make_what_was_written(
     )
     made, at = [], 0
     for edit in (edits := changes(question, written, VOCABULARY)):
-        made += [
-            piece for pieces in question[at : edit.gap] for piece in pieces
-        ] + list(edit.inserted)
+        made += [piece for pieces in question[at : edit.gap] for piece in pieces] + list(
+            edit.inserted
+        )
         at = edit.gap + edit.deleted
         assert edit.deleted or edit.inserted
     assert made + [piece for pieces in question[at:] for piece in pieces] == written
@@ -159,24 +149,16 @@ def test_what_is_inserted_must_stand_in_the_evidence() -> None:
     assert not lynch.holds("whered the film")  # small words have no other forms
     assert not lynch.holds("by David Lynch")  # gives the answer away
     names = ("Lynch, Kentucky", "May 5, 1984")
-    place, date = (
-        Support(answer, known, np.array([]), numbers=numbers) for answer in names
-    )
+    place, date = (Support(answer, known, np.array([]), numbers=numbers) for answer in names)
     # Of a place the first name is enough; of a date the year is not.
-    assert (
-        not place.holds("in Lynch")
-        and year.holds("in Lynch")
-        and date.holds("in the 1984 film")
-    )
+    assert not place.holds("in Lynch") and year.holds("in Lynch") and date.holds("in the 1984 film")
     assert not year.holds("1984")
 
 
 def test_names_stand_side_by_side_as_in_the_evidence() -> None:
     told = "South Korea and New Zealand of Sir Edmund Hillary in 1984".lower().split()
     stems = frozenset(map(porter_stem, told))
-    known = Support(
-        "x", stems, np.array([]), frozenset(pairwise(map(porter_stem, told)))
-    )
+    known = Support("x", stems, np.array([]), frozenset(pairwise(map(porter_stem, told))))
     for good in (
         "in New Zealand",
         "of Edmund Hillary",
@@ -193,36 +175,26 @@ def test_names_stand_side_by_side_as_in_the_evidence() -> None:
 def test_numbers_are_said_as_they_stand(compact: Compact) -> None:
     hits = [
         passage_hit(
-            "The film by David Lynch made 2,022,044 of 1990's dollars, at 7:30 of 14 days.",
-            "Dune",
+            "The film by David Lynch made 2,022,044 of 1990's dollars, at 7:30 of 14 days.", "Dune"
         )
     ]
     scene = compact.over(None, keep=1).read_search("Who made the 1984 film?", hits)
-    lynch = support(
-        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
-    )
+    lynch = support(scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE)
     for good in ("of 2,022,044", "in 1990", "at 7:30", "in 14 days", "of 1984"):
         assert lynch.holds(good), good
     for bad in ("until 044", "of 2,022", "of 2", "in 7", "at 30", "of 1990,14"):
         assert not lynch.holds(bad), bad
 
 
-def test_names_of_the_question_and_of_the_evidence_may_be_inserted(
-    compact: Compact,
-) -> None:
+def test_names_of_the_question_and_of_the_evidence_may_be_inserted(compact: Compact) -> None:
     hits = [
         passage_hit(
-            "The film of New York was directed by David Lynch in South Korea.",
-            "Dune (1984 film)",
+            "The film of New York was directed by David Lynch in South Korea.", "Dune (1984 film)"
         ),
-        passage_hit(
-            "The novel of North Dakota was made by Frank Herbert.", "Dune (novel)"
-        ),
+        passage_hit("The novel of North Dakota was made by Frank Herbert.", "Dune (novel)"),
     ]
     scene = compact.over(None, keep=2).read_search("Who made Blue Velvet?", hits)
-    lynch = support(
-        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
-    )
+    lynch = support(scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE)
     for good in ("in New York", "of South Korea", "of Blue Velvet"):
         assert lynch.holds(good), good
     for bad in (
@@ -243,9 +215,7 @@ def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) 
     assert herbert.holds("the novel") and not herbert.holds(
         "in 1984"
     )  # stands in the next sentence
-    assert nobody.holds("of 2021") and nobody.holds(
-        "in 1984"
-    )  # no evidence of its own: all of it
+    assert nobody.holds("of 2021") and nobody.holds("in 1984")  # no evidence of its own: all of it
     assert lynch.tells_apart("Who directed the film of 1984?", [herbert])
     assert not lynch.tells_apart("Who directed the film of 1984?", [herbert, nobody])
     pieces = {VOCABULARY[number] for number in lynch.pieces}
@@ -254,8 +224,7 @@ def test_only_what_is_said_of_the_answer_supports_its_rewrite(compact: Compact) 
 
 def test_rewrites_are_chosen_together() -> None:
     one, two, three = (
-        Rewrite(text, score)
-        for text, score in (("A?", -1.0), ("B?", -1.2), ("C?", -9.0))
+        Rewrite(text, score) for text, score in (("A?", -1.0), ("B?", -1.2), ("C?", -9.0))
     )
     assert together([[one, two], [one, three]]) == [two, one]
     assert together([[one], [one]]) in ([one, None], [None, one])
@@ -267,19 +236,14 @@ def test_rewrites_are_chosen_together() -> None:
 
 def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
     targets = [
-        locate(scene, Candidate(answer, 1.0))
-        for answer in ("David Lynch", "Denis Villeneuve")
+        locate(scene, Candidate(answer, 1.0)) for answer in ("David Lynch", "Denis Villeneuve")
     ]
     assert [sorted(one.marked) for one in targets] != [[], []]
     found = rewrites(
         scene, targets, [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
     )
     assert any(found)
-    told = {
-        word
-        for hit in HITS
-        for word in words(f"{hit.passage.title} {hit.passage.text}")
-    }
+    told = {word for hit in HITS for word in words(f"{hit.passage.title} {hit.passage.text}")}
     for answer, some in zip(targets, found, strict=True):
         for one in some:
             new = set(words(one.question)) - set(words(QUESTION))
@@ -293,9 +257,7 @@ def test_rewrites_keep_to_the_evidence(scene: Scene) -> None:
 def prompts_of(scene: Scene, *answers: str) -> list[Prompt]:
     targets = [locate(scene, Candidate(answer, 1.0)) for answer in answers]
     return [
-        rewriting(
-            TOKENIZER.ids(QUESTION), TOKENIZER.ids(one.answer), [], windows(scene, one)
-        )
+        rewriting(TOKENIZER.ids(QUESTION), TOKENIZER.ids(one.answer), [], windows(scene, one))
         for one in targets
     ]
 
@@ -303,15 +265,11 @@ def prompts_of(scene: Scene, *answers: str) -> list[Prompt]:
 def test_draws_come_again_and_keep_to_what_may_be_written(scene: Scene) -> None:
     """The score of an output is what scoring that output gives."""
     writer, (prompt,) = scene.compact.writer, prompts_of(scene, "David Lynch")
-    pieces = support(
-        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
-    ).pieces
+    pieces = support(scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE).pieces
     found = writer_module.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert found == writer_module.drawn(writer, [prompt, prompt], [pieces, pieces], 8)
     assert len({one.tokens for some in found for one in some}) > 3
-    assert all(
-        set(one.tokens) <= set(pieces.tolist()) for some in found for one in some
-    )
+    assert all(set(one.tokens) <= set(pieces.tolist()) for some in found for one in some)
     known = [token for token in prompt.ids if token not in pieces]
     outputs = [one.tokens for one in found[0]]
     begun = writer.begin([prompt], writer.writable(pieces.tolist()))
@@ -345,9 +303,7 @@ def test_draws_that_are_alike_so_far_are_read_once(
 
     monkeypatch.setattr(Writer, "extend", watched)
     prompts = prompts_of(scene, "David Lynch", "Denis Villeneuve")
-    pieces = support(
-        scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE
-    ).pieces
+    pieces = support(scene, locate(scene, Candidate("David Lynch", 1.0)), policy=FOR_PEOPLE).pieces
     writer_module.drawn(scene.compact.writer, prompts, [pieces, pieces], 30)
     assert rows[0] == 2 and max(rows) > 2  # the prompts, and then what was written
 
@@ -360,10 +316,7 @@ def test_answers_are_scored_together_as_alone(tmp_path: Path) -> None:
         for answer in ("David Lynch", "1984")
         for window in windows(scene, locate(scene, Candidate(answer, 1)))
     ]
-    prompts = [
-        answering(TOKENIZER.ids(text), told)
-        for text in (QUESTION, "Who wrote the novel?")
-    ]
+    prompts = [answering(TOKENIZER.ids(text), told) for text in (QUESTION, "Who wrote the novel?")]
     outputs = [TOKENIZER.ids(text) for text in ("David Lynch", "1984", "")]
     together_ = writer_module.likelihoods(
         scene.compact.writer, prompts, outputs, range(104, len(VOCABULARY))
@@ -396,9 +349,7 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
     each = begun
     for token in output:
         each, _ = writer.extend(each, np.full((2, 1), token))
-    np.testing.assert_allclose(
-        each.following, many.following, atol=1e-4 if not int8 else 0.3
-    )
+    np.testing.assert_allclose(each.following, many.following, atol=1e-4 if not int8 else 0.3)
     for row, prompt in enumerate(prompts):
         written = torch.tensor([[REWRITE, *output]])
         parts = (
@@ -408,11 +359,7 @@ def test_the_writer_is_the_torch_one(int8: bool, tmp_path: Path) -> None:
         )
         with torch.no_grad():
             scores = net.scores(
-                net(
-                    WriterBatch(
-                        *parts, written, written, torch.ones_like(written).float()
-                    )
-                )
+                net(WriterBatch(*parts, written, written, torch.ones_like(written).float()))
             )[0]
         wanted = torch.log_softmax(scores[:, begun.writable.ids], 1)
         mine = np.concatenate([begun.following[row][None], found[row]])
@@ -434,9 +381,7 @@ def test_windows_hold_the_answer() -> None:
         cut = Window([7, 8, 9], text, first, end).cut(2, width)
         assert cut[:3] == [7, 8, BETWEEN] and cut[-1] == END and len(cut) == width + 4
         assert all(piece in cut for piece in text[first:end])
-    assert (
-        Window([7], text, 35, 37).cut(2, 20)[2] == text[31]
-    )  # from the beginning of its sentence
+    assert Window([7], text, 35, 37).cut(2, 20)[2] == text[31]  # from the beginning of its sentence
 
 
 def test_a_prompt_never_grows_too_long() -> None:
@@ -462,18 +407,12 @@ def test_answers_are_marked_wherever_they_stand(scene: Scene) -> None:
     assert locate(scene, Candidate("nowhere at all", 1.0)).marked == {}
 
 
-def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(
-    compact: Compact,
-) -> None:
+def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(compact: Compact) -> None:
     drawn = ["Who made the 1984 film?", "Who made the 1984 film?", "Who made it first?"]
     rows = of_rewrites(
-        "Who made it?",
-        [Option("Who made the 1984 film?"), Option("Who made it first?")],
-        drawn,
+        "Who made it?", [Option("Who made the 1984 film?"), Option("Who made it first?")], drawn
     )
-    assert set(rows[0]) == set(REWRITE_FEATURES) and rows[0]["drawn"] == pytest.approx(
-        2 / 3
-    )
+    assert set(rows[0]) == set(REWRITE_FEATURES) and rows[0]["drawn"] == pytest.approx(2 / 3)
     agreeing, plain = linear(edits=1.0).values(rows), linear(inserted=-1.0).values(rows)
     assert agreeing[0] > agreeing[1] and plain[0] < plain[1]
     values = [0.9, 0.1, 0.2, 0.8]
@@ -484,17 +423,13 @@ def test_a_choice_prefers_what_was_drawn_often_and_what_the_net_says(
         {"good": 5.0, "group": 1.0},
     ]
     net = fit_within(told * 20, values * 20, [0, 0, 1, 1] * 20)
-    assert net.values([{"good": 2.0, "group": 0.0}]) > net.values(
-        [{"good": 1.0, "group": 0.0}]
-    )
+    assert net.values([{"good": 2.0, "group": 0.0}]) > net.values([{"good": 1.0, "group": 0.0}])
     assert net.weights[1] == pytest.approx(
         0, abs=1e-6
     )  # what does not differ within a group says nothing
 
 
-def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(
-    compact: Compact,
-) -> None:
+def test_a_question_too_long_for_the_writer_gets_phrases_of_the_evidence(compact: Compact) -> None:
     scene = compact.over(None, keep=3).read_search("who " * 60 + "?", HITS)
     targets = [locate(scene, Candidate(year, 1.0)) for year in ("1984", "2021")]
     for some in written(

@@ -26,9 +26,7 @@ from whichsense.types import Passage, Span
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 
-FILM = Passage(
-    "film", "Dune (1984 film)", "The film was released in 1984 by David Lynch."
-)
+FILM = Passage("film", "Dune (1984 film)", "The film was released in 1984 by David Lynch.")
 
 
 def read(model: CompactModel) -> Pair:
@@ -117,12 +115,7 @@ def test_a_damaged_graph_is_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "label", "frame", "rewrite"),
     [
-        (
-            "How heavy is it?",
-            "Skerry 12",
-            "of the",
-            "How heavy is it of the Skerry 12?",
-        ),
+        ("How heavy is it?", "Skerry 12", "of the", "How heavy is it of the Skerry 12?"),
         ("where is it", "in Malta", "", "where is it in malta"),
         ("who won ", "1998", "in", "who won in 1998"),
     ],

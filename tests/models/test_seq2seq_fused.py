@@ -35,9 +35,7 @@ def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
     """Style, weights, and the weights' tensors one by one."""
     network = FusedNetwork(tiny("bart", dropout))
     weights = network.layers().encoder[0]
-    joined = Linear(
-        *(tensor.detach().requires_grad_() for tensor in weights.attention.joined)
-    )
+    joined = Linear(*(tensor.detach().requires_grad_() for tensor in weights.attention.joined))
     w = weights._replace(attention=weights.attention._replace(joined=joined))
     tensors = [
         *w.attention.joined,
@@ -52,9 +50,7 @@ def layer_of(dropout: float = 0.0) -> tuple[Any, Any, list[Tensor]]:
 
 def cosine(a: Tensor, b: Tensor) -> float:
     return float(
-        torch.cosine_similarity(
-            a.flatten().double(), b.flatten().double(), dim=0
-        ).detach()
+        torch.cosine_similarity(a.flatten().double(), b.flatten().double(), dim=0).detach()
     )
 
 
@@ -74,24 +70,14 @@ def masked_layer(x: Tensor, w: Any, style: Any, plan: Plan) -> Tensor:
         .softmax(-1)
     )
     keep = keep_mask(
-        (ROWS.rows, style.heads, ROWS.longest, ROWS.longest),
-        SEEDS[0],
-        plan.attention_dropped,
+        (ROWS.rows, style.heads, ROWS.longest, ROWS.longest), SEEDS[0], plan.attention_dropped
     )
-    seen = ROWS.flat(
-        (thinned(p, keep, plan.attention_dropped) @ v).transpose(1, 2)
-    ).flatten(1)
+    seen = ROWS.flat((thinned(p, keep, plan.attention_dropped) @ v).transpose(1, 2)).flatten(1)
     y = normalised(
-        x + thin(apply(w.attention.out, seen), SEEDS[1], plan.dropped),
-        w.attention.norm,
-        style,
+        x + thin(apply(w.attention.out, seen), SEEDS[1], plan.dropped), w.attention.norm, style
     )
-    h = thin(
-        torch.nn.functional.gelu(apply(w.feed.up, y)), SEEDS[2], plan.activation_dropped
-    )
-    return normalised(
-        y + thin(apply(w.feed.down, h), SEEDS[3], plan.dropped), w.feed.norm, style
-    )
+    h = thin(torch.nn.functional.gelu(apply(w.feed.up, y)), SEEDS[2], plan.activation_dropped)
+    return normalised(y + thin(apply(w.feed.down, h), SEEDS[3], plan.dropped), w.feed.norm, style)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -100,9 +86,7 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
     plan = Plan.of(style)
     x, g = drawn(34, 32).requires_grad_(), drawn(34, 32, seed=2)
     theirs = (
-        masked_layer(x, w, style, plan)
-        if dropout
-        else encoder_layer(x, w, ROWS, None, style, True)
+        masked_layer(x, w, style, plan) if dropout else encoder_layer(x, w, ROWS, None, style, True)
     )
     ours, again = fused_layer(x, x, w, ROWS, SEEDS, plan)
     assert torch.allclose(ours, theirs, atol=1e-5)
@@ -111,19 +95,12 @@ def test_gradients_are_those_of_the_plain_layer(dropout: float) -> None:
         [ours, again], [x, *tensors], [g * 0.25, g * 0.75]
     )  # they are added up
     for ours_, theirs_ in zip(found, wanted, strict=True):
-        assert torch.allclose(
-            ours_, theirs_, atol=1e-4 * float(theirs_.abs().max() + 1e-3)
-        )
+        assert torch.allclose(ours_, theirs_, atol=1e-4 * float(theirs_.abs().max() + 1e-3))
 
 
 def test_dropout_takes_its_share_and_no_pattern() -> None:
-    rate, seeds = (
-        0.1,
-        torch.randint(0, 2**32, (6, 2), generator=torch.Generator().manual_seed(0)),
-    )
-    tables = [
-        keep_mask((256, 1024), seed, round(rate * 2**32)).float() for seed in seeds
-    ]
+    rate, seeds = (0.1, torch.randint(0, 2**32, (6, 2), generator=torch.Generator().manual_seed(0)))
+    tables = [keep_mask((256, 1024), seed, round(rate * 2**32)).float() for seed in seeds]
     for table in tables:
         assert table.mean() == pytest.approx(1 - rate, abs=0.004)
         assert (
@@ -133,12 +110,8 @@ def test_dropout_takes_its_share_and_no_pattern() -> None:
         for step in (1, 2, 4, 16, 64, 160, 1024, 4096):
             flat = off.flatten()
             assert abs(float((flat[step:] * flat[:-step]).mean() / flat.var())) < 0.012
-    assert (
-        abs(cosine(tables[0] - tables[0].mean(), tables[1] - tables[1].mean())) < 0.012
-    )
-    assert torch.equal(
-        keep_mask((4, 64), seeds[0], 0), torch.ones(4, 64, dtype=torch.bool)
-    )
+    assert abs(cosine(tables[0] - tables[0].mean(), tables[1] - tables[1].mean())) < 0.012
+    assert torch.equal(keep_mask((4, 64), seeds[0], 0), torch.ones(4, 64, dtype=torch.bool))
 
 
 def gradients(network: FusedNetwork, made: Any) -> tuple[float, dict[str, Tensor]]:
@@ -147,9 +120,7 @@ def gradients(network: FusedNetwork, made: Any) -> tuple[float, dict[str, Tensor
     loss = network(made)
     loss.backward()
     return loss.item(), {
-        name: p.grad.clone()
-        for name, p in network.named_parameters()
-        if p.grad is not None
+        name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None
     }
 
 
@@ -188,9 +159,7 @@ class Faulty:
 def test_a_trial_finds_faults() -> None:
     plan = Plan.of(layer_of(0.1)[0])
     for way, wrong in ((fused_reference, []), (Faulty(), ["GELU (0.1)"])):
-        tried = fused_plan._Trial(
-            (way, fused_reference), plan, torch.bfloat16, torch.device("cpu")
-        )
+        tried = fused_plan._Trial((way, fused_reference), plan, torch.bfloat16, torch.device("cpu"))
         tried.norms(32)
         tried.gelu(64)
         tried.attention(32)
@@ -200,8 +169,7 @@ def test_a_trial_finds_faults() -> None:
 def test_faulty_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "whichsense.lab.fused.fused_plan.failures",
-        lambda *_: asked.append(1) or ["GELU (0.87)"],
+        "whichsense.lab.fused.fused_plan.failures", lambda *_: asked.append(1) or ["GELU (0.87)"]
     )
     style = FusedNetwork(tiny("bart")).family.encoder_style
     x = torch.zeros(3, 32)
@@ -267,11 +235,7 @@ for rate in (0, dropped):
 def test_kernels_compute_what_the_reference_says() -> None:
     """On the GPU if there is one, else in Triton's interpreter if Triton is there."""
     pytest.importorskip("triton")
-    environment = os.environ | (
-        {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
-    )
+    environment = os.environ | ({} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"})
     call = [sys.executable, "-c", KERNELS]
-    done = subprocess.run(
-        call, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -36,9 +36,7 @@ def remembered(network: Network, inputs: list[list[list[int]]]) -> tuple[Any, An
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lengths", [LENGTHS, [[6, 6], [6, 6]]], ids=["ragged", "full"])
-def test_fused_scores_equal_the_plain_computation(
-    kind: str, lengths: list[list[int]]
-) -> None:
+def test_fused_scores_equal_the_plain_computation(kind: str, lengths: list[list[int]]) -> None:
     model, inputs = tiny(kind), sequences(lengths)
     network, labels = Network(model).eval(), targets()[: len(lengths)]
     made = batch(inputs, labels)
@@ -59,9 +57,7 @@ def test_gradients_equal_the_plain_ones(kind: str) -> None:
     model, inputs, labels = tiny(kind), sequences(LENGTHS), targets()
     outputs, mask = plain(model, inputs)
     model(encoder_outputs=outputs, attention_mask=mask, labels=labels).loss.backward()
-    theirs = {
-        name: parameter.grad.clone() for name, parameter in model.named_parameters()
-    }
+    theirs = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     model.zero_grad()
     network = Network(model)
     network.gradient_checkpointing_enable()
@@ -79,14 +75,10 @@ def test_steps_over_caches_equal_all_places_at_once(kind: str) -> None:
     layers, memory = remembered(network, inputs)
     with torch.inference_mode():
         shifted = shift_labels(labels, network.signs)
-        at_once = network.logits(
-            network.encode(made.ids, made.passages), made.questions, shifted
-        )
+        at_once = network.logits(network.encode(made.ids, made.passages), made.questions, shifted)
         caches = network.caches(3, 8, torch.float32)
         for place in range(6):
-            step = network.step(
-                shifted[:, place], torch.tensor([place]), caches, memory, layers
-            )
+            step = network.step(shifted[:, place], torch.tensor([place]), caches, memory, layers)
             assert (step - at_once[:, place]).abs().max() < 1e-4
 
 
@@ -111,19 +103,14 @@ def test_search_finds_what_generate_finds(kind: str, beams: int) -> None:
     for row, own in zip(theirs, found, strict=True):
         tail = row[1:]
         tail = tail[: tail.index(end)] if end in tail else tail
-        assert own[0].tokens == [
-            token for token in tail if token != model.config.pad_token_id
-        ]
+        assert own[0].tokens == [token for token in tail if token != model.config.pad_token_id]
         assert [one.score for one in own] and len(own) <= beams
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("beams", [1, 3])
 def test_batched_equals_one_by_one(kind: str, beams: int) -> None:
-    network, inputs = (
-        Network(tiny(kind)).eval(),
-        sequences([[5, 9, 3], [17, 4], [2], [8, 8, 8]]),
-    )
+    network, inputs = (Network(tiny(kind)).eval(), sequences([[5, 9, 3], [17, 4], [2], [8, 8, 8]]))
     layers, memory = remembered(network, inputs[:3])
     together = run_search(network, layers, memory, Search(beams, 8))
     for number, question in enumerate(inputs[:3]):
@@ -139,9 +126,7 @@ def test_batched_equals_one_by_one(kind: str, beams: int) -> None:
 def test_prefixes_are_kept_and_cost_nothing(beams: int) -> None:
     network, inputs = Network(tiny("bart")).eval(), sequences(LENGTHS)
     layers, memory = remembered(network, inputs)
-    found = run_search(
-        network, layers, memory, Search(beams, 8), prefixes=[[9, 11, 4], [], [7]]
-    )
+    found = run_search(network, layers, memory, Search(beams, 8), prefixes=[[9, 11, 4], [], [7]])
     assert found[0][0].tokens[:3] == [9, 11, 4] and found[2][0].tokens[:1] == [7]
     free = run_search(network, layers, memory, Search(beams, 8))
     assert found[1][0].tokens[:8] == free[1][0].tokens[:8]

@@ -13,14 +13,7 @@ from whichsense.errors import BadInput
 from whichsense.lab.tasks.generation import EncodedExample, collate_examples
 from whichsense.lab.train.tiny import byte_level
 from whichsense.models.seq2seq.decoding import Search
-from whichsense.models.seq2seq.formats import (
-    SEPARATOR,
-    Codec,
-    InputForm,
-    composed,
-    plain,
-    read_by,
-)
+from whichsense.models.seq2seq.formats import SEPARATOR, Codec, InputForm, composed, plain, read_by
 from whichsense.models.seq2seq.generator import Generator, plan_batches
 from whichsense.models.seq2seq.network import Network
 from whichsense.testing import passage_hit
@@ -39,8 +32,7 @@ def codec(kind: str, lowercase: bool = False) -> Codec:
         else ["<pad>", "</s>", "<unk>"]
     )
     tokenizer = byte_level(
-        [QUESTION, *(f"{hit.passage.title} {hit.passage.text}" for hit in HITS)],
-        special,
+        [QUESTION, *(f"{hit.passage.title} {hit.passage.text}" for hit in HITS)], special
     )
     tokenizer.add_special_tokens({"additional_special_tokens": [SEPARATOR]})
     return Codec(tokenizer, kind, lowercase)  # type: ignore[arg-type]
@@ -68,23 +60,16 @@ def test_bart_fused() -> None:
         "<s>Ann<SEP>Who won the race?</s>Second race</s>Bob won it in 2013.</s>",
     ]
     short = composed(
-        made,
-        InputForm(passages=1, question_tokens=3, passage_tokens=4),
-        [QUESTION],
-        HITS,
+        made, InputForm(passages=1, question_tokens=3, passage_tokens=4), [QUESTION], HITS
     )
     assert len(short) == 1 and len(short[0]) == 1 + 3 + 1 + 4 + 1
-    assert (
-        shown(made, composed(made, InputForm(), [QUESTION], [])[0])
-        == "<s>Who won the race?</s>"
-    )
+    assert shown(made, composed(made, InputForm(), [QUESTION], [])[0]) == "<s>Who won the race?</s>"
 
 
 def test_what_does_not_fit_is_not_read() -> None:
     made = codec("bart")
     many = [
-        passage_hit(f"{'word ' * 20}number {number}.", f"Title {number}")
-        for number in range(60)
+        passage_hit(f"{'word ' * 20}number {number}.", f"Title {number}") for number in range(60)
     ]
     form = InputForm(fusion=False, input_tokens=200)
     seen = read_by(made, form, [QUESTION], many)
@@ -114,12 +99,11 @@ def test_targets_and_answers() -> None:
     target = made.target(["Ann", "Bob"], 30)
     assert shown(made, target) == "<s>Ann<SEP>Bob</s>"
     assert made.texts(target) == ["Ann", "Bob"]
-    assert made.texts(
-        [*made.ids("Ann"), made.separator, made.separator, *made.ids("Ann")]
-    ) == ["Ann"]
+    assert made.texts([*made.ids("Ann"), made.separator, made.separator, *made.ids("Ann")]) == [
+        "Ann"
+    ]
     assert (
-        made.target(["Ann", "Bob"], 3)[-1] == made.end
-        and len(made.target(["Ann", "Bob"], 3)) == 3
+        made.target(["Ann", "Bob"], 3)[-1] == made.end and len(made.target(["Ann", "Bob"], 3)) == 3
     )
     assert codec("t5").target(["Ann"], 30)[-1] == codec("t5").end
     assert codec("bart", lowercase=True).ids("ANN") == made.ids("ann")
@@ -143,15 +127,9 @@ def generator(made: Codec, tokens: int = 0) -> Generator:
 def test_generation_does_not_depend_on_batches() -> None:
     made = codec("bart")
     form = InputForm(passages=2, output_tokens=12)
-    questions = [
-        QUESTION,
-        "Who?",
-        "Who won the race in 2013, Bob or Ann?",
-        "Where was it?",
-    ]
+    questions = [QUESTION, "Who?", "Who won the race in 2013, Bob or Ann?", "Where was it?"]
     inputs = [
-        composed(made, form, [one], HITS[: 1 + number % 2])
-        for number, one in enumerate(questions)
+        composed(made, form, [one], HITS[: 1 + number % 2]) for number, one in enumerate(questions)
     ]
     known = [made.ids("Ann"), made.ids("Bob Ann"), [], made.ids("2012")]
     for beams in (1, 3):
@@ -180,9 +158,7 @@ def test_scores_are_log_probabilities_and_share_one_encoding() -> None:
         for target, score in zip(several, scores, strict=True):
             batch = collate_examples([EncodedExample(sequences, target)])
             with torch.inference_mode():
-                assert score == pytest.approx(
-                    -used.network(batch).item() * len(target), abs=1e-3
-                )
+                assert score == pytest.approx(-used.network(batch).item() * len(target), abs=1e-3)
     assert used.score(inputs, [[], targets[1]])[0] == []
 
 
@@ -190,7 +166,5 @@ def test_batches_are_planned_by_length() -> None:
     sizes = [10, 90, 50, 20, 80, 10]
     plan = plan_batches(sizes, room=100)
     assert sorted(place for batch in plan for place in batch) == list(range(6))
-    assert all(
-        max(sizes[place] for place in batch) * len(batch) <= 100 for batch in plan
-    )
+    assert all(max(sizes[place] for place in batch) * len(batch) <= 100 for batch in plan)
     assert plan_batches([500], room=100) == [[0]]

@@ -35,11 +35,7 @@ VOCABULARY = {word: place for place, word in enumerate(WORDS)}
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> Static:
-    codes = (
-        np.random.default_rng(0)
-        .integers(-127, 128, size=(len(WORDS), 16))
-        .astype(np.int8)
-    )
+    codes = np.random.default_rng(0).integers(-127, 128, size=(len(WORDS), 16)).astype(np.int8)
     scale, weight = (
         np.full(len(WORDS), 0.01, dtype=np.float32),
         np.ones(len(WORDS), dtype=np.float32),
@@ -47,13 +43,7 @@ def encoder(tmp_path: Path) -> Static:
     weight[:2] = 0
     path = tmp_path / "tiny.npz"
     VectorTable(
-        VOCABULARY,
-        codes,
-        scale,
-        weight,
-        2 * weight,
-        0.5,
-        bridge=np.eye(64, 16, dtype=np.float32),
+        VOCABULARY, codes, scale, weight, 2 * weight, 0.5, bridge=np.eye(64, 16, dtype=np.float32)
     ).save(path)
     return Static(path)
 
@@ -63,27 +53,19 @@ def random_net() -> dict[str, NDArray[np.float32]]:
         np.random.default_rng(0),
         {"pos": (4, 16), "nf.weight": (16,), "nf.bias": (16,)},
     )
-    linear = {
-        "inn": (16, 16),
-        "out": (16, 16),
-        "blocks.0.qkv": (48, 16),
-        "blocks.0.o": (16, 16),
-    }
+    linear = {"inn": (16, 16), "out": (16, 16), "blocks.0.qkv": (48, 16), "blocks.0.o": (16, 16)}
     linear |= {"blocks.0.a": (32, 16), "blocks.0.b": (16, 32)}
     for name, shape in linear.items():
         shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     for name in ("blocks.0.n1", "blocks.0.n2"):
         shapes |= {f"{name}.weight": (16,), f"{name}.bias": (16,)}
     return {
-        name: random.standard_normal(shape).astype(np.float32)
-        for name, shape in shapes.items()
+        name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
     }
 
 
 def test_unit_vectors_near_where_words_are_shared(encoder: Static) -> None:
-    passages = encoder.encode_passages(
-        ["Dune\nFrank Herbert wrote it.", "Lyon\nThe river Rhône."]
-    )
+    passages = encoder.encode_passages(["Dune\nFrank Herbert wrote it.", "Lyon\nThe river Rhône."])
     questions = encoder.encode_questions(["Who wrote Dune?", "the RIVER"])
     assert passages.dtype == np.float32 and passages.shape == (2, encoder.dimensions)
     np.testing.assert_allclose(np.linalg.norm(passages, axis=1), 1, atol=1e-5)
@@ -105,9 +87,10 @@ def test_words_without_weight_change_nothing(encoder: Static) -> None:
 
 def test_texts_without_words_are_zero(encoder: Static) -> None:
     assert not encoder.encode_passages(["", "…!", "the\nthe"]).any()
-    assert encoder.encode_passages([]).shape == (0, 16) and encoder.encode_questions(
-        []
-    ).shape == (0, 16)
+    assert encoder.encode_passages([]).shape == (0, 16) and encoder.encode_questions([]).shape == (
+        0,
+        16,
+    )
 
 
 def test_forgetting_words_changes_nothing(encoder: Static) -> None:
@@ -141,9 +124,7 @@ def test_the_net_sees_the_order_of_words(encoder: Static, tmp_path: Path) -> Non
     np.testing.assert_allclose(without[0], without[1], atol=1e-6)
 
 
-def test_questions_of_another_encoder_come_over_the_bridge(
-    encoder: Static, tmp_path: Path
-) -> None:
+def test_questions_of_another_encoder_come_over_the_bridge(encoder: Static, tmp_path: Path) -> None:
     other = FakeEncoder(64)
     bridged = Static(encoder.weights, questions=other)
     assert bridged.name == encoder.name
@@ -175,13 +156,10 @@ def test_words_are_cut_as_the_tokenizers_library_cuts_them(word: str) -> None:
 
     letters = {
         letter: place
-        for place, letter in enumerate(
-            ["[UNK]", *string.printable, "é", "ß", "я", "中"]
-        )
+        for place, letter in enumerate(["[UNK]", *string.printable, "é", "ß", "я", "中"])
     }
     letters |= {
-        f"##{letter}": len(letters) + place
-        for place, letter in enumerate(string.ascii_lowercase)
+        f"##{letter}": len(letters) + place for place, letter in enumerate(string.ascii_lowercase)
     }
     tokenizer = Tokenizer(models.WordPiece(letters, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

@@ -67,15 +67,10 @@ def test_a_copied_sentence_is_supported(judge: SupportJudge) -> None:
             "It was the centrepiece of the 1889 World's Fair in Paris.",
             "It was the centrepiece of the 1889 World's Fair in Vienna.",
         ),
-        (
-            "The tower is 330 metres tall.",
-            "The tower is 330 metres tall and weighs 10,100 tonnes.",
-        ),
+        ("The tower is 330 metres tall.", "The tower is 330 metres tall and weighs 10,100 tonnes."),
     ],
 )
-def test_what_is_not_said_is_less_probable(
-    true: str, false: str, judge: SupportJudge
-) -> None:
+def test_what_is_not_said_is_less_probable(true: str, false: str, judge: SupportJudge) -> None:
     high, low = judge.supports([(true, PASSAGE), (false, PASSAGE)])
     assert high > 0.5 > low
 
@@ -90,12 +85,9 @@ _NOT_CAUGHT = pytest.mark.xfail(reason="a known limit: docs/support.md", strict=
         "Gustave Eiffel is 330 metres tall.",
         "La dame de fer designed the tower from 1887 to 1889.",
         "The tower is not in Paris.",
+        pytest.param("The tower was named after the 1889 World's Fair.", marks=_NOT_CAUGHT),
         pytest.param(
-            "The tower was named after the 1889 World's Fair.", marks=_NOT_CAUGHT
-        ),
-        pytest.param(
-            "Gustave Eiffel's company built the tower from 1889 to 1887.",
-            marks=_NOT_CAUGHT,
+            "Gustave Eiffel's company built the tower from 1889 to 1887.", marks=_NOT_CAUGHT
         ),
     ],
 )
@@ -157,9 +149,7 @@ def test_numbers_are_compared_by_value(judge: SupportJudge) -> None:
 
 
 def test_terms_have_kinds() -> None:
-    kinds = {
-        term.word: term.kind for term in terms("He met Anna Karenina in 1877 twice.")
-    }
+    kinds = {term.word: term.kind for term in terms("He met Anna Karenina in 1877 twice.")}
     assert kinds["anna"] == kinds["karenina"] == "name"
     assert kinds["1877"] == "number" and kinds["twice"] == "word"
 

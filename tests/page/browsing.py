@@ -36,12 +36,7 @@ def problem(
     fix: str = "Do something else.",
 ) -> dict[str, Any]:
     """A refusal of the service, for `route.fulfill`."""
-    body = {
-        "type": f"urn:whichsense:problem:{kind}",
-        "title": title,
-        "status": status,
-        "fix": fix,
-    }
+    body = {"type": f"urn:whichsense:problem:{kind}", "title": title, "status": status, "fix": fix}
     headers = {"Retry-After": str(retry_after)} if retry_after else {}
     return {
         "status": status,

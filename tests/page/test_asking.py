@@ -71,9 +71,7 @@ def thread(open_page: OpenPage, joker_thread: str) -> Any:
     return page
 
 
-def test_the_first_view_is_a_question_in_grey_and_three_examples(
-    open_page: OpenPage,
-) -> None:
+def test_the_first_view_is_a_question_in_grey_and_three_examples(open_page: OpenPage) -> None:
     page = open_page()
     field = page.get_by_label("Your question")
     assert field.get_attribute("placeholder") == JOKER
@@ -218,10 +216,7 @@ def test_an_answer_is_stopped_and_its_question_is_there_again(
 ) -> None:
     page = open_page()
     deleted: list[str] = []
-    page.on(
-        "request",
-        lambda one: deleted.append(one.url) if one.method == "DELETE" else None,
-    )
+    page.on("request", lambda one: deleted.append(one.url) if one.method == "DELETE" else None)
     page.evaluate(STOP_UNDER_WAY)
     begin(page, JOKER)
     page.wait_for_selector(".message:has-text('Stopped.')")
@@ -350,9 +345,7 @@ def test_no_answer_shows_what_comes_nearest(open_page: OpenPage) -> None:
     assert "passages came near" in page.locator(".nothing > p").first.inner_text()
 
 
-def test_another_index_is_chosen_and_a_thread_stays_with_it(
-    open_page: OpenPage,
-) -> None:
+def test_another_index_is_chosen_and_a_thread_stays_with_it(open_page: OpenPage) -> None:
     page = open_page()
     page.get_by_label("Which corpus").select_option("handbook")
     page.wait_for_url(re.compile(r"\?index=handbook"))

@@ -6,15 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from browsing import (
-    JOKER,
-    LONGEST_WAIT,
-    PHONE,
-    OpenPage,
-    ask,
-    problem,
-    serious_findings,
-)
+from browsing import JOKER, LONGEST_WAIT, PHONE, OpenPage, ask, problem, serious_findings
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +70,7 @@ def test_a_phone_stacks_the_columns(open_page: OpenPage, link: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_comparison_is_accessible(
-    open_page: OpenPage, link: str, scheme: str
-) -> None:
+def test_a_comparison_is_accessible(open_page: OpenPage, link: str, scheme: str) -> None:
     page = open_page(link, color_scheme=scheme, bypass_csp=True)
     page.wait_for_selector(".only")
     assert not serious_findings(page)

@@ -50,9 +50,7 @@ def answered() -> dict[str, Any]:
 
 
 @pytest.fixture
-def open_host(
-    browser: Any, address: str, answered: dict[str, Any]
-) -> Iterator[OpenHost]:
+def open_host(browser: Any, address: str, answered: dict[str, Any]) -> Iterator[OpenHost]:
     """Opens a host that shows the app for a question, and calls tools of the service for it."""
     errors: list[str] = []
     context = browser.new_context(viewport={"width": 700, "height": 640})
@@ -95,9 +93,7 @@ def open_host(
         page.expose_function("callTool", call_tool)
         shown = html.escape(with_client(app_page))
         asked = f'"{question}"'
-        page.set_content(
-            HOST.format(page=shown, capabilities=capabilities, question=asked)
-        )
+        page.set_content(HOST.format(page=shown, capabilities=capabilities, question=asked))
         return page
 
     yield opened
@@ -127,9 +123,7 @@ def test_a_button_chooses_and_the_model_is_told(open_host: OpenHost) -> None:
     view.locator(".answer").wait_for()
     answers = view.locator(".answer b").all_text_contents()
     assert answers == ["Jack Nicholson"]
-    page.wait_for_function(
-        "window.heard.some(([m]) => m === 'ui/update-model-context')"
-    )
+    page.wait_for_function("window.heard.some(([m]) => m === 'ui/update-model-context')")
     (told,) = heard(page, "ui/update-model-context")
     text = " ".join(part["text"] for part in told["content"])
     assert "1989 film Batman" in text and "Jack Nicholson" in text

@@ -143,9 +143,7 @@ def test_an_upload_goes_on_after_a_break(corpus: Any) -> None:
 
     page.route(
         "**/v1/corpus/uploads/*",
-        lambda route: (
-            count(route) if route.request.method == "PATCH" else route.fallback()
-        ),
+        lambda route: count(route) if route.request.method == "PATCH" else route.fallback(),
     )
     page.clock.install()
     drop(page, {"long.txt": body})
@@ -163,9 +161,7 @@ def test_an_upload_goes_on_after_a_break(corpus: Any) -> None:
     page.reload()
     page.wait_for_selector(".zone")
     sent: list[str] = []
-    page.on(
-        "request", lambda request: sent.append(request.headers.get("upload-offset", ""))
-    )
+    page.on("request", lambda request: sent.append(request.headers.get("upload-offset", "")))
     drop(page, {"long.txt": body})
     page.wait_for_selector(".uploads a:has-text('Ask about it')")
     assert [int(offset) for offset in sent if offset] == [2 * MEGABYTE, 3 * MEGABYTE]
@@ -191,8 +187,6 @@ def test_what_may_not_be_changed_says_how(open_page: OpenPage) -> None:
 
 def test_a_corpus_that_needs_a_key_asks_for_it(open_page: OpenPage) -> None:
     page = open_page("/")
-    page.route(
-        "**/v1/corpus/sources", lambda route: route.fulfill(**problem("key", 401))
-    )
+    page.route("**/v1/corpus/sources", lambda route: route.fulfill(**problem("key", 401)))
     page.get_by_role("link", name="Corpus").click()
     page.get_by_label("Your key").wait_for()

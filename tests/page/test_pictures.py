@@ -81,9 +81,7 @@ def follow_up(page: Any) -> None:
 
 def threads(page: Any) -> None:
     """Threads of an afternoon; a phone shows them in a sheet."""
-    page.evaluate(
-        "threads => localStorage.setItem('whichsense.threads', threads)", THREADS
-    )
+    page.evaluate("threads => localStorage.setItem('whichsense.threads', threads)", THREADS)
     page.reload()
     first_row(page)
     if page.viewport_size["width"] < WIDE["width"]:
@@ -111,11 +109,7 @@ REFUSALS = {
         fix="The operator makes keys with whichsense keys add.",
     ),
     "busy": problem(
-        "queue-full",
-        429,
-        30,
-        title="Too many requests are waiting.",
-        fix="Ask again in 30 s.",
+        "queue-full", 429, 30, title="Too many requests are waiting.", fix="Ask again in 30 s."
     ),
     "index": problem(
         "index",
@@ -249,9 +243,7 @@ def ids(address: str, joker: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_picture(
-    open_page: OpenPage, address: str, ids: dict[str, str], state: str
-) -> None:
+def test_picture(open_page: OpenPage, address: str, ids: dict[str, str], state: str) -> None:
     path, prepare = STATES[state]
     path = path.format_map(ids)
     PICTURES.mkdir(parents=True, exist_ok=True)

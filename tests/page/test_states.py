@@ -8,24 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from browsing import (
-    JOKER,
-    NARROW,
-    OFFERED,
-    PHONE,
-    WIDE,
-    OpenPage,
-    ask,
-    problem,
-    serious_findings,
-)
+from browsing import JOKER, NARROW, OFFERED, PHONE, WIDE, OpenPage, ask, problem, serious_findings
 
 from patience import wait_for
 from whichsense.serve.page import bundle
 
-HOSTILE = (
-    '<script>window.owned = true</script><img src=x onerror="window.owned = true">'
-)
+HOSTILE = '<script>window.owned = true</script><img src=x onerror="window.owned = true">'
 LARGEST = 120_000  # bytes of all assets, compressed
 
 
@@ -92,9 +80,7 @@ def test_a_lost_service_is_found_again(open_page: OpenPage) -> None:
         asked.append(route.request.url)
         response = route.fetch()
         headers = {"location": response.headers["location"]}
-        route.fulfill(
-            body=": cut\n\n", content_type="text/event-stream", headers=headers
-        )
+        route.fulfill(body=": cut\n\n", content_type="text/event-stream", headers=headers)
 
     page.route("**/v1/conversations", cut)
     ask(page)
@@ -166,9 +152,7 @@ def change_case(page: Any, change: Callable[[dict[str, Any]], None]) -> None:
     page.route("**/v1/cases/*", answer)
 
 
-def replayed(
-    open_page: OpenPage, case_id: str, change: Callable[[dict[str, Any]], None]
-) -> Any:
+def replayed(open_page: OpenPage, case_id: str, change: Callable[[dict[str, Any]], None]) -> Any:
     """The page of a case that was changed on its way."""
     page = open_page()
     change_case(page, change)
@@ -229,9 +213,7 @@ def test_a_sure_only_answer_looks_different_from_one_that_is_not(
     assert unsure == f"Perhaps {sure}" and light < heavy and (caution, none) == (1, 0)
 
 
-def test_what_a_corpus_holds_is_text_and_never_markup(
-    open_page: OpenPage, joker: str
-) -> None:
+def test_what_a_corpus_holds_is_text_and_never_markup(open_page: OpenPage, joker: str) -> None:
     def poison(case: dict[str, Any]) -> None:
         options = case["clarification"]["options"]
         for place in (*case["readings"], *case["possible"], *options):
@@ -336,9 +318,7 @@ def test_nothing_jumps(open_page: OpenPage, joker_thread: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/t", "/corpus", "/traces"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessible(
-    open_page: OpenPage, joker_thread: str, path: str, scheme: str
-) -> None:
+def test_accessible(open_page: OpenPage, joker_thread: str, path: str, scheme: str) -> None:
     options = {"color_scheme": scheme, "bypass_csp": True}
     page = open_page(f"/t/{joker_thread}/1" if path == "/t" else path, **options)
     if path == "/t":
@@ -373,7 +353,5 @@ def test_files_are_compressed_and_kept(address: str) -> None:
     assert httpx.get(address, headers=tag).status_code == 304
     script = httpx.get(f"{address}/page/{bundle().version}/app.js")
     assert "immutable" in script.headers["cache-control"]
-    assert (
-        httpx.get(f"{address}/page/older/app.js").headers["cache-control"] == "no-cache"
-    )
+    assert httpx.get(f"{address}/page/older/app.js").headers["cache-control"] == "no-cache"
     assert httpx.get(f"{address}/page/older/none.js").status_code == 404

@@ -23,11 +23,7 @@ def write_dataset(path: Path, count: int) -> Path:
             annotations = [several(number, 2), several(number, 3), several(-number, 3)]
         elif number % 4 == 0:
             annotations = [several(number, 2), single]
-        row = {
-            "id": f"q{number}",
-            "question": f"Who {number}?",
-            "annotations": annotations,
-        }
+        row = {"id": f"q{number}", "question": f"Who {number}?", "annotations": annotations}
         rows.append(row)
     path.write_text(json.dumps(rows))
     return path

@@ -37,9 +37,7 @@ def test_the_seed_decides_what_is_drawn(tmp_path: Path) -> None:
     assert ids(one) != sorted(ids(one))
 
 
-def test_only_questions_with_several_readings_are_taken_and_all_are_counted(
-    tmp_path: Path,
-) -> None:
+def test_only_questions_with_several_readings_are_taken_and_all_are_counted(tmp_path: Path) -> None:
     form = draw(tmp_path, questions=6)
     assert len(form.questions) == 6
     assert all(len(question.readings) > 1 for question in form.questions)
@@ -70,15 +68,11 @@ def test_ambiguous_questions_are_drawn_before_they_are_asked(tmp_path: Path) -> 
     assert ids(other) != ids(form)
 
 
-def test_gold_readings_are_of_the_first_annotation_with_the_most(
-    tmp_path: Path,
-) -> None:
+def test_gold_readings_are_of_the_first_annotation_with_the_most(tmp_path: Path) -> None:
     form = draw(tmp_path, draw="ambiguous", questions=2)
     for question in form.questions:
         name = f"a{question.id[1:]}"
-        assert question.gold == tuple(
-            (f"{name}-{rank}", f"alias {rank}") for rank in range(3)
-        )
+        assert question.gold == tuple((f"{name}-{rank}", f"alias {rank}") for rank in range(3))
     assert form.gold == 6
     # Questions that were chosen by what they got cannot tell what is missing.
     assert draw(tmp_path, "several.json", questions=2).gold == 0
@@ -136,9 +130,7 @@ def test_a_run_that_failed_resumes_and_asks_nothing_twice(tmp_path: Path) -> Non
     assert not out.exists()
     with pytest.raises(BadInput, match="begun by another system"):
         draw_form(second, dataset, out, seed=13, questions=8, system={"name": "b"})
-    resumed = draw_form(
-        second, dataset, out, seed=13, questions=8, system={"name": "a"}
-    )
+    resumed = draw_form(second, dataset, out, seed=13, questions=8, system={"name": "a"})
     whole = draw(tmp_path, "whole.json", draw="ambiguous", questions=8)
     assert len(first.asked) == 7 and not set(first.asked) & set(second.asked)
     assert len(first.asked) + len(second.asked) == whole.asked

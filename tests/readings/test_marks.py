@@ -135,9 +135,7 @@ def test_judged_f_counts_what_is_missing(tmp_path: Path) -> None:
     assert written["gold"] == 8 and written["mean"]["metrics"]["judged_f"] == 4 / 12
 
 
-def test_recall_and_judged_f_differ_where_a_correct_answer_is_not_gold(
-    tmp_path: Path,
-) -> None:
+def test_recall_and_judged_f_differ_where_a_correct_answer_is_not_gold(tmp_path: Path) -> None:
     # All four are correct; the first gives two gold readings, the others none.
     gold = ((("Ann 0",), ("X", "ann 0")), (("Y",),), (("Z",),))
     path = write(tmp_path / "a.json", ("yyyn",) * 4, draw="ambiguous", gold=gold)
@@ -159,9 +157,7 @@ def test_silence_lowers_judged_f(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("draw", ["several", "all"])
-def test_without_gold_readings_nothing_is_said_of_recall(
-    draw: str, tmp_path: Path
-) -> None:
+def test_without_gold_readings_nothing_is_said_of_recall(draw: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", ANN, draw=draw, gold=GOLD)
     result = evaluate_forms([path])
     assert result.gold == 0 and "judged_f" not in result.mean.metrics
@@ -229,9 +225,7 @@ def test_bands_of_confidence(result: ReadingsResult) -> None:
 
 def test_marks_that_are_missing_are_counted(tmp_path: Path) -> None:
     form = write(tmp_path / "a.json", ("yyyy", "y--n", "nnyy", "yyn-"))
-    with pytest.raises(
-        BadInput, match=r"3 of 16 marks .* first 'true' of question 1, reading 2\."
-    ):
+    with pytest.raises(BadInput, match=r"3 of 16 marks .* first 'true' of question 1, reading 2\."):
         evaluate_forms([form])
 
 
@@ -257,9 +251,7 @@ def test_forms_of_other_questions_or_readings_are_refused(tmp_path: Path) -> Non
         ({"extra": 1}, "no field 'extra'"),
     ],
 )
-def test_files_that_are_no_forms(
-    change: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_files_that_are_no_forms(change: dict[str, Any], said: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", ANN)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(BadInput, match=rf"is not a form.*{said}.*Draw one with"):

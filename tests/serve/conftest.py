@@ -86,9 +86,7 @@ def start(index_folder: str, tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture(scope="module")
-def client(
-    index_folder: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
+def client(index_folder: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A client of one server for all tests of a file that need nothing special."""
     chosen = {"index": index_folder, "state": tmp_path_factory.mktemp("state")}
     settings = ServiceSettings(**PATIENT | chosen | {"grace": 0.2})

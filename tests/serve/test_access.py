@@ -33,9 +33,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def test_a_key_opens_the_service_until_it_is_revoked(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_key_opens_the_service_until_it_is_revoked(start: Start, tmp_path: Path) -> None:
     keys = KeyFile(tmp_path)
     own, other, admin = (
         keys.add("own", ["ask"]),
@@ -188,9 +186,7 @@ def test_every_response_has_security_headers(client: Any) -> None:
         policy = response.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "unsafe" not in policy
         assert response.headers["x-content-type-options"] == "nosniff"
-        assert (
-            "server" not in response.headers or "uvicorn" in response.headers["server"]
-        )
+        assert "server" not in response.headers or "uvicorn" in response.headers["server"]
 
 
 def test_a_page_is_served_beside_the_paths(start: Start) -> None:
@@ -232,9 +228,7 @@ def test_a_page_is_served_beside_the_paths(start: Start) -> None:
         (b"", "application/json", 422),
     ],
 )
-def test_bad_bodies_are_problems(
-    client: Any, body: bytes, kind: str, status: int
-) -> None:
+def test_bad_bodies_are_problems(client: Any, body: bytes, kind: str, status: int) -> None:
     headers = {"Content-Type": kind} if kind else {}
     response = client.post("/v1/ask", content=body, headers=headers)
     assert response.status_code == status, response.text
@@ -295,9 +289,7 @@ def test_a_large_head_is_refused(client: Any, end: bytes) -> None:
     assert client.get("/healthz").status_code == 200
 
 
-def test_a_head_that_does_not_end_is_cut_off(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_head_that_does_not_end_is_cut_off(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whichsense.serve.app.HEAD_SECONDS", 0.3)
     client = start()
     host, port = client.base_url.host, client.base_url.port

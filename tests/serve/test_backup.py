@@ -48,9 +48,7 @@ def is_sound(state: Path, index: Path) -> bool:
     opened = Index.open(index)
     found = opened.search(QUESTION)
     opened.close()
-    return (
-        len(questions) == 5 and keys == ["page"] and check(index).sound and found != []
-    )
+    return len(questions) == 5 and keys == ["page"] and check(index).sound and found != []
 
 
 def killed_at(moment: int, work: Callable[[], object]) -> bool:
@@ -139,9 +137,7 @@ def test_nothing_is_written_over(home: Path) -> None:
         restore(home / "state", home / "new", {})
 
 
-def test_a_service_is_saved_while_it_answers(
-    start: Start, home: Path, index_folder: str
-) -> None:
+def test_a_service_is_saved_while_it_answers(start: Start, home: Path, index_folder: str) -> None:
     keys = KeyFile(home / "live")
     key = keys.add("page", ["ask"], rate=1_000_000)
     client = start(state=home / "live")

@@ -52,9 +52,7 @@ def test_a_finished_answer_is_replayed(client: Any) -> None:
     assert follow(client, answer.id, after="not a number")[-1][0] == "done"
 
 
-def test_a_stream_that_nobody_follows_stops(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_a_stream_that_nobody_follows_stops(start: Start, let_go: threading.Event) -> None:
     client = start(rejoin=0.2)
     with stream(client, HELD) as response:
         next(events(response.iter_lines()))
@@ -81,9 +79,7 @@ def test_feedback_is_kept_beside_the_case(client: Any) -> None:
     assert client.post(f"{path}/feedback", json={"verdict": "up"}).status_code == 200
     kept = client.post(f"{path}/feedback", json=said).json()["feedback"]
     assert kept[1] | said == kept[1]
-    (summary,) = [
-        one for one in client.get("/v1/cases").json()["cases"] if one["id"] == case_id
-    ]
+    (summary,) = [one for one in client.get("/v1/cases").json()["cases"] if one["id"] == case_id]
     assert (summary["up"], summary["down"]) == (1, 1)
     assert client.delete(path).status_code == 204
     assert client.get(path).status_code == 404

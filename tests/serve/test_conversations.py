@@ -68,9 +68,7 @@ def test_a_new_question_is_a_new_case(client: Any) -> None:
     assert client.get(path).json() == seen[-1][1]
 
 
-def test_of_two_replies_at_once_one_is_told(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_of_two_replies_at_once_one_is_told(start: Start, let_go: threading.Event) -> None:
     client = start(parallel=2)
     path, _ = begin(client)
     statuses: list[int] = []

@@ -118,12 +118,7 @@ def test_a_file_takes_the_place_of_its_earlier_self(own: Any) -> None:
     broken = own.put(f"{PATH}/notes.md", content=b"\x00\x01")
     assert broken.status_code == 422
     (first, *_) = own.get(f"{PATH}").json()["sources"]
-    assert first == {
-        "source": "notes.md",
-        "title": "Lynx",
-        "documents": 1,
-        "passages": 1,
-    }
+    assert first == {"source": "notes.md", "title": "Lynx", "documents": 1, "passages": 1}
 
 
 def test_the_text_of_another_source_is_refused_by_its_name(own: Any) -> None:
@@ -134,16 +129,12 @@ def test_the_text_of_another_source_is_refused_by_its_name(own: Any) -> None:
     copy = own.put(f"{PATH}/copy.md", content=tail)
     assert copy.status_code == 422 and "'notes.md' has its text" in copy.json()["title"]
     assert search(own) == ["copy.md"]
-    lines = "\n".join(
-        map(json.dumps, [RECORDS[0], {"title": "Ounce", "text": "It is."}])
-    )
+    lines = "\n".join(map(json.dumps, [RECORDS[0], {"title": "Ounce", "text": "It is."}]))
     both = own.put(f"{PATH}/both.jsonl", content=lines.encode())
     assert (both.json()["added"], both.json()["duplicates"]) == (1, 1)
 
 
-def test_a_file_is_sent_in_pieces_and_goes_on_after_a_break(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_file_is_sent_in_pieces_and_goes_on_after_a_break(start: Start, tmp_path: Path) -> None:
     upload = "/v1/corpus/uploads/notes-33-1700000000"
     index = make_index(tmp_path)
     client = start(index=index)
@@ -180,9 +171,7 @@ def test_files_are_bounded(start: Start, tmp_path: Path) -> None:
         assert response.status_code == status
 
 
-def test_writing_needs_its_scope_and_an_index_of_ones_own(
-    start: Start, tmp_path: Path
-) -> None:
+def test_writing_needs_its_scope_and_an_index_of_ones_own(start: Start, tmp_path: Path) -> None:
     assert start(index="sample").put(f"{PATH}/n.md", content=LYNX).status_code == 409
     key = KeyFile(tmp_path).add("reader", ["ask"])
     client = start(index=make_index(tmp_path))

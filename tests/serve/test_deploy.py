@@ -84,9 +84,7 @@ def test_the_steps_of_the_container_lead_to_a_service(tmp_path: Path) -> None:  
     (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
     build = [opt / "bin" / "python", "-m", "pip", "install", "--no-deps"]
     build += ["--no-build-isolation", "--no-cache-dir", "."]
-    done = subprocess.run(
-        build, cwd=source, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(build, cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (given,) = steps("ENV")
     folders = {"state": tmp_path / "state", "cache": tmp_path / "cache"}
@@ -121,13 +119,8 @@ def test_the_steps_of_the_container_lead_to_a_service(tmp_path: Path) -> None:  
             body = (tmp_path / "ounce.docx").read_bytes()
             added = client.put("/v1/corpus/sources/ounce.docx", content=body)
             assert added.status_code == 200 and added.json()["added"] == 1, added.text
-            assert client.post(
-                "/v1/ask", json={"question": "Who played the Joker?"}
-            ).is_success
-            assert client.get("/v1/ask", headers={"Authorization": ""}).status_code in (
-                401,
-                405,
-            )
+            assert client.post("/v1/ask", json={"question": "Who played the Joker?"}).is_success
+            assert client.get("/v1/ask", headers={"Authorization": ""}).status_code in (401, 405)
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=LONGEST)
     finally:
@@ -136,11 +129,7 @@ def test_the_steps_of_the_container_lead_to_a_service(tmp_path: Path) -> None:  
         process.stderr.close()
     assert process.returncode == 0
     lines = [json.loads(line) for line in log.splitlines()]
-    (asked,) = [
-        line
-        for line in lines
-        if line.get("route") == "/v1/ask" and line["status"] == 200
-    ]
+    (asked,) = [line for line in lines if line.get("route") == "/v1/ask" and line["status"] == 200]
     assert asked["key"] == "environment" and "retrieve" in asked["stages"]
     assert "question" not in asked
     assert any("stopping" in line.get("message", "") for line in lines)

@@ -98,8 +98,7 @@ def test_chat_programs_choose_an_index_by_the_model(client: Any) -> None:
     for given in ({"model": "whichsense-readings@cats"}, {"index": "cats"}):
         other = chat(**asked, **given).json()["choices"][0]["message"]
         assert (
-            not other["readings"]
-            and "index=cats" in other["annotations"][0]["url_citation"]["url"]
+            not other["readings"] and "index=cats" in other["annotations"][0]["url_citation"]["url"]
         )
     assert chat(model="whichsense@dogs").status_code == 404
 
@@ -235,9 +234,7 @@ def takes_index(description: Any, method: str, path: str) -> bool:
     return "index" in names | set(schema.get("properties", ()))
 
 
-def test_a_bound_key_sees_nothing_of_other_indexes(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_bound_key_sees_nothing_of_other_indexes(start: Start, tmp_path: Path) -> None:
     keys = KeyFile(tmp_path)
     admin, cats = keys.add("all", SCOPES), keys.add("cats", SCOPES, indexes=("cats",))
     client = start(indexes=make_indexes(tmp_path))

@@ -13,17 +13,7 @@ pytest.importorskip("mcp", reason="needs the extra 'serve'")
 
 from fake_service import HELD, QUESTION
 from mcp import Client
-from mcp_clients import (
-    MODES,
-    OLDER,
-    User,
-    accepts,
-    answers,
-    call,
-    refuses,
-    talk,
-    text_of,
-)
+from mcp_clients import MODES, OLDER, User, accepts, answers, call, refuses, talk, text_of
 from mcp_types import ElicitResult
 
 from patience import LONGEST
@@ -65,9 +55,7 @@ def test_a_form_asks_and_the_choice_is_answered(url: str, mode: str) -> None:
         (refuses("cancel"), BOTH),
     ],
 )
-def test_all_replies_to_a_form(
-    url: str, mode: str, user: User, expected: list[str]
-) -> None:
+def test_all_replies_to_a_form(url: str, mode: str, user: User, expected: list[str]) -> None:
     again = User(list(user.replies))
     assert answers(call(url, "ask", ASK, mode=mode, user=again)) == expected
     assert len(again.asked) == 1
@@ -125,9 +113,7 @@ def test_a_user_who_takes_time_is_waited_for(start: Start) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_answer_that_is_late_says_so(
-    start: Start, mode: str, let_go: threading.Event
-) -> None:
+def test_an_answer_that_is_late_says_so(start: Start, mode: str, let_go: threading.Event) -> None:
     texts: list[str] = []
 
     def is_told(tool: str, seconds: float) -> bool:
@@ -140,9 +126,7 @@ def test_an_answer_that_is_late_says_so(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_without_forms_options_are_numbered_and_reply_chooses(
-    url: str, mode: str
-) -> None:
+def test_without_forms_options_are_numbered_and_reply_chooses(url: str, mode: str) -> None:
     async def conversation(client: Client) -> None:
         asked = await client.call_tool("ask", ASK)
         turn = asked.structured_content
@@ -243,9 +227,7 @@ def test_a_state_that_is_not_ours_begins_anew(url: str) -> None:
 
 
 def test_forms_of_three_options_and_of_older_clients() -> None:
-    options = tuple(
-        Option(str(one), f"the film of {one}", "x" * 200) for one in (1, 2, 3)
-    )
+    options = tuple(Option(str(one), f"the film of {one}", "x" * 200) for one in (1, 2, 3))
     asked = Clarification("Film", "Which film: a, b, or c?", "film", options)
     which = _form("Who?", asked, "2026-07-28").requested_schema["properties"]["which"]
     assert which["type"] == "array"

@@ -44,9 +44,7 @@ def arguments(index_folder: str, state: Path) -> list[str]:
 @pytest.fixture
 def program(index_folder: str, tmp_path: Path) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable,
-        args=arguments(index_folder, tmp_path),
-        env=dict(os.environ),
+        command=sys.executable, args=arguments(index_folder, tmp_path), env=dict(os.environ)
     )
 
 
@@ -71,9 +69,7 @@ def test_the_user_is_asked_by_a_form(program: StdioServerParameters, mode: str) 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_numbered_options_progress_and_errors(
-    program: StdioServerParameters, mode: str
-) -> None:
+def test_numbered_options_progress_and_errors(program: StdioServerParameters, mode: str) -> None:
     seen: list[str | None] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -133,9 +129,7 @@ def receive(process: subprocess.Popen[bytes]) -> Any:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])
-def test_programs_of_still_older_versions(
-    index_folder: str, tmp_path: Path, version: str
-) -> None:
+def test_programs_of_still_older_versions(index_folder: str, tmp_path: Path, version: str) -> None:
     """By hand: the client does not speak them any more."""
     process = start(index_folder, tmp_path)
     has_forms = version == "2025-06-18"
@@ -175,9 +169,7 @@ def test_a_line_without_end_is_no_message(index_folder: str, tmp_path: Path) -> 
 
 def test_a_bad_index_is_told_on_stderr(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "whichsense", "mcp", "--index", str(tmp_path)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=LONGEST, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
 

@@ -111,9 +111,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_cannot_be_given_is_a_tool_error_that_says_what_to_do(
-    client: Any, mode: str
-) -> None:
+def test_what_cannot_be_given_is_a_tool_error_that_says_what_to_do(client: Any, mode: str) -> None:
     async def conversation(session: Client) -> None:
         for tool, arguments, expected in WRONG:
             result = await session.call_tool(tool, arguments)
@@ -137,9 +135,7 @@ def test_a_wrong_reply_names_the_options(client: Any) -> None:
     talk(url_of(client), conversation)
 
 
-def test_a_full_queue_says_when_to_call_again(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_a_full_queue_says_when_to_call_again(start: Start, let_go: threading.Event) -> None:
     client = start(parallel=1, queue=0)
 
     async def conversation(session: Client) -> list[Any]:
@@ -181,9 +177,7 @@ def test_a_client_that_goes_away_stops_its_work(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_keys_are_needed_as_on_other_paths(
-    start: Start, tmp_path: Path, mode: str
-) -> None:
+def test_keys_are_needed_as_on_other_paths(start: Start, tmp_path: Path, mode: str) -> None:
     keys = KeyFile(tmp_path)
     own, other = keys.add("own", ["ask"]), keys.add("other", ["ask"])
     client = start()
@@ -204,9 +198,7 @@ def test_keys_are_needed_as_on_other_paths(
     assert client.get(f"/v1/cases/{case}", headers=headers).status_code == 200
 
 
-def test_a_session_belongs_to_the_key_that_began_it(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_session_belongs_to_the_key_that_began_it(start: Start, tmp_path: Path) -> None:
     keys = KeyFile(tmp_path)
     own, other = keys.add("own", ["ask"]), keys.add("other", ["ask"])
     client = start()

@@ -140,9 +140,7 @@ def test_chunks(api: Any) -> None:
     assert all(not hasattr(chunk, "event") for chunk in chunks)
 
 
-def test_a_conversation_is_held_again_where_it_is_not_kept(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_conversation_is_held_again_where_it_is_not_kept(start: Start, tmp_path: Path) -> None:
     api = connect(start())
     chat = Chat(api)
     chat.say(QUESTION)
@@ -233,11 +231,7 @@ def test_a_client_that_goes_stops_its_work(
 def test_a_full_queue_and_silence(start: Start, let_go: threading.Event) -> None:
     client = start(parallel=1, queue=0, heartbeat=0.1)
     api = connect(client)
-    body = {
-        "model": "whichsense",
-        "messages": [{"role": "user", "content": HELD}],
-        "stream": True,
-    }
+    body = {"model": "whichsense", "messages": [{"role": "user", "content": HELD}], "stream": True}
     lines: list[str] = []
 
     def pings() -> int:

@@ -112,9 +112,7 @@ def test_a_long_history_is_read_and_a_huge_one_refused(client: Any, api: Any) ->
     done = chat(api, messages=[*long, ASKED])
     assert done.choices[0].message.content.startswith("**Which")
     huge = {"role": "assistant", "content": "x" * 2**20}
-    response = client.post(
-        CHAT, json={"model": "whichsense", "messages": [huge, ASKED]}
-    )
+    response = client.post(CHAT, json={"model": "whichsense", "messages": [huge, ASKED]})
     assert response.status_code == 413
     assert "begin a new chat" in response.json()["error"]["message"].lower()
 

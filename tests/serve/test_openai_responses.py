@@ -33,9 +33,7 @@ def test_a_conversation_by_ids(api: Any) -> None:
     assert "**Heath Ledger** [1]" in second.output_text
     assert second.previous_response_id == first.id and second.id != first.id
     third = api.responses.create(
-        model=MODEL,
-        input=[{"role": "user", "content": "1 and 2"}],
-        previous_response_id=second.id,
+        model=MODEL, input=[{"role": "user", "content": "1 and 2"}], previous_response_id=second.id
     )
     assert "**Jack Nicholson**" in third.output_text
     assert "**Heath Ledger**" in third.output_text
@@ -135,9 +133,7 @@ def test_any_worker_goes_on_with_a_conversation(tmp_path: Path, traces: bool) ->
             said.append({"role": "user", "content": "2"})
             with httpx2.Client(base_url=address, timeout=LONGEST) as client:
                 api = connect(client)
-                by_id = api.responses.create(
-                    model=MODEL, input="2", previous_response_id=first.id
-                )
+                by_id = api.responses.create(model=MODEL, input="2", previous_response_id=first.id)
                 by_messages = api.chat.completions.create(model=MODEL, messages=said)
             told = by_messages.choices[0].message.content
             assert "**Heath Ledger**" in by_id.output_text and told == by_id.output_text

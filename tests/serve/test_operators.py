@@ -45,11 +45,7 @@ def test_each_request_leaves_a_line(start: Start, tmp_path: Path) -> None:
     client.get("/%00nothing")
     wait_for(lambda: len(logged(log)) >= 4 and logged(log)[-1]["route"] == "other")
     asked, refused, missing, _ = logged(log)[-4:]
-    assert (asked["method"], asked["route"], asked["status"]) == (
-        "POST",
-        "/v1/ask",
-        200,
-    )
+    assert (asked["method"], asked["route"], asked["status"]) == ("POST", "/v1/ask", 200)
     assert asked["key"] == next(iter(keys.keys())) and asked["index"] == "index"
     assert asked["request"] == answer.headers["x-request-id"]
     assert {"retrieve", "read"} <= set(asked["stages"])
@@ -60,9 +56,7 @@ def test_each_request_leaves_a_line(start: Start, tmp_path: Path) -> None:
     assert QUESTION not in text and "secret-id" not in text and key not in text
 
 
-def test_questions_are_logged_where_that_is_wanted(
-    start: Start, tmp_path: Path
-) -> None:
+def test_questions_are_logged_where_that_is_wanted(start: Start, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     client = start(access_log=str(log), log_questions=True)
     with stream(client) as response:
@@ -139,9 +133,7 @@ def test_a_quota_bounds_the_files_of_a_day(
     assert refused.status_code == 429 and refused.json()["type"].endswith(":quota")
     assert int(refused.headers["retry-after"]) <= 86_400
     path = "/v1/corpus/uploads/abcdefgh"
-    piece = client.patch(
-        path, content=b"x" * 51, headers=bearer(key) | {"Upload-Offset": "0"}
-    )
+    piece = client.patch(path, content=b"x" * 51, headers=bearer(key) | {"Upload-Offset": "0"})
     assert piece.status_code == 429
     again = start(index=make_index(tmp_path / "x"))  # the service begun anew
     assert put(again, "b.md", b"The serval lives in tall grass.").status_code == 429
@@ -238,9 +230,7 @@ def test_a_killed_parent_is_told_once_and_holds_no_port(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", int(address.rpartition(":")[2])))
 
 
-def test_every_option_has_three_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_option_has_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line comes before the environment, and that before the file."""
     made: list[ServiceSettings] = []
     monkeypatch.setattr(

@@ -62,9 +62,7 @@ def test_an_answer_is_a_case(client: Any) -> None:
     assert answer.case.clarification is None and answer.case.long_answer is None
 
 
-def test_clarification_and_long_answer_are_options_of_the_same_case(
-    client: Any,
-) -> None:
+def test_clarification_and_long_answer_are_options_of_the_same_case(client: Any) -> None:
     body = ask(client, clarify=True, explain=True).json()
     case = Case.from_json(body["case"])
     assert case.clarification and len(case.clarification.options) == 2
@@ -85,9 +83,7 @@ def test_every_stage_is_an_event(client: Any) -> None:
     assert response.headers["location"] == f"/v1/cases/{answer.id}"
 
 
-def test_silence_is_filled_with_heartbeats(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_silence_is_filled_with_heartbeats(start: Start, let_go: threading.Event) -> None:
     client = start(heartbeat=0.1)
     names = []
     with stream(client, HELD) as response:
@@ -128,9 +124,7 @@ def test_a_deadline_gives_what_is_there(client: Any, let_go: threading.Event) ->
     pytest.fail("it has no hits")
 
 
-def test_a_full_queue_is_told_with_the_time_to_wait(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_a_full_queue_is_told_with_the_time_to_wait(start: Start, let_go: threading.Event) -> None:
     client = start(parallel=1, queue=1)
     threads = [threading.Thread(target=ask, args=(client, HELD)) for _ in range(2)]
     for thread in threads:
@@ -145,9 +139,7 @@ def test_a_full_queue_is_told_with_the_time_to_wait(
         thread.join()
 
 
-def test_a_deadline_in_the_queue_is_a_429(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_a_deadline_in_the_queue_is_a_429(start: Start, let_go: threading.Event) -> None:
     client = start(parallel=1)
     busy = threading.Thread(target=ask, args=(client, HELD))
     busy.start()
@@ -162,9 +154,7 @@ def test_a_deadline_in_the_queue_is_a_429(
     busy.join()
 
 
-def test_a_client_that_goes_away_stops_its_work(
-    start: Start, let_go: threading.Event
-) -> None:
+def test_a_client_that_goes_away_stops_its_work(start: Start, let_go: threading.Event) -> None:
     client = start(parallel=1)
     with left_alone(client, "/v1/ask", {"question": HELD}):
         wait_for(lambda: active(client) == 1)

@@ -80,9 +80,7 @@ def test_an_only_answer_that_is_not_probable_is_tentative(start: Start) -> None:
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("wrong", [0, -0.1, 1.01, "much", True])
-def test_nonsense_is_refused_with_the_range(
-    path: str, wrong: object, client: Any
-) -> None:
+def test_nonsense_is_refused_with_the_range(path: str, wrong: object, client: Any) -> None:
     response = client.post(path, json=BODIES[path] | {"threshold": wrong})
     # The routes that speak OpenAI's API refuse every body as that does.
     assert response.status_code == (400 if path in OPENAI else 422)

@@ -42,9 +42,7 @@ def chat(client: Any, model: str = "whichsense") -> str:
     return text
 
 
-def test_every_reading_has_its_label_and_options_are_bound_to_them(
-    start: Start,
-) -> None:
+def test_every_reading_has_its_label_and_options_are_bound_to_them(start: Start) -> None:
     body = {"question": QUESTION, "clarify": True}
     case = start(build).post("/v1/ask", json=body).json()["case"]
     labels = [reading["label"] for reading in case["readings"]]
@@ -74,10 +72,7 @@ def output(asked: Pipeline) -> Any:
 def test_tools_show_labels_and_what_the_answer_depends_on() -> None:
     asked = output(pipeline())
     assert asked.clarification is not None and not asked.dependence
-    assert [one.label for one in asked.clarification.options] == [
-        "Skerry 12",
-        "Skerry 24",
-    ]
+    assert [one.label for one in asked.clarification.options] == ["Skerry 12", "Skerry 24"]
     assert "- six months – Skerry 12 (80%)" in turn_text(asked)
     every = show_readings(begin(pipeline(), QUESTION))
     shown = turn_output(ServedConversation(every, "1"))

@@ -29,9 +29,7 @@ SCRIPT = Path(__file__).with_name("fake_service.py")
 
 
 @contextlib.contextmanager
-def service(
-    folder: Path, **settings: Any
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def service(folder: Path, **settings: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A service in processes of its own; its process and its address."""
     given = {"index": make_index(folder), "state": str(folder), "grace": 0.5}
     process = subprocess.Popen(
@@ -94,9 +92,7 @@ class Load:
         while not self._stop.is_set():
             try:  # a new connection each time: any worker may get it
                 body = {"question": f"{QUESTION} 0.02"}
-                response = httpx2.post(
-                    f"{self.address}/v1/ask", json=body, timeout=LONGEST
-                )
+                response = httpx2.post(f"{self.address}/v1/ask", json=body, timeout=LONGEST)
             except httpx2.TransportError:
                 self.broken += 1
                 continue
@@ -180,9 +176,7 @@ def test_a_stop_ends_streams_with_an_event(tmp_path: Path) -> None:
         client.close()
 
 
-def test_files_that_several_workers_take_are_added_one_after_the_other(
-    tmp_path: Path,
-) -> None:
+def test_files_that_several_workers_take_are_added_one_after_the_other(tmp_path: Path) -> None:
     def send(number: int) -> httpx2.Response:
         body = f"# Note {number}\n\n" + f"The word of note {number}. " * 500
         path = f"{address}/v1/corpus/sources/note-{number}.md"
@@ -217,18 +211,10 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_service_that_stops_says_so_and_ends_what_runs(
-    tmp_path: Path, workers: int
-) -> None:
-    with service(tmp_path, workers=workers, grace=300, deadline=300) as (
-        process,
-        address,
-    ):
+def test_a_service_that_stops_says_so_and_ends_what_runs(tmp_path: Path, workers: int) -> None:
+    with service(tmp_path, workers=workers, grace=300, deadline=300) as (process, address):
         client = httpx2.Client(base_url=address, timeout=120)
-        with (
-            stream(client, f"{QUESTION} 200") as long,
-            stream(client, f"{QUESTION} 3") as short,
-        ):
+        with stream(client, f"{QUESTION} 200") as long, stream(client, f"{QUESTION} 3") as short:
             ending = events(short.iter_lines())
             next(ending)
             process.send_signal(signal.SIGTERM)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from whichsense.types import Case, Hit, Passage, Reading, Span
 
 
-def reading(
-    question: str, answer: str, title: str, text: str, source: str = ""
-) -> Reading:
+def reading(question: str, answer: str, title: str, text: str, source: str = "") -> Reading:
     """A reading whose evidence is the first place of the answer in one passage."""
     passage = Passage(f"{title}-{len(text)}", title, text)
     start = text.find(answer)

@@ -41,9 +41,7 @@ def test_json_has_the_long_answer(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("words", ["60", "100-60", "0-10", "a-b"])
-def test_a_range_of_words_is_needed(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_range_of_words_is_needed(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, QUESTION, "--words", words)
     assert status == 2
     assert "60-100" in err

@@ -47,10 +47,7 @@ def test_the_length_is_kept_where_the_answers_allow_it(least: int, most: int) ->
 
 def test_a_sentence_that_refers_back_is_told_in_its_context() -> None:
     one = reading(
-        "When did the actor die?",
-        "2008",
-        "Heath Ledger",
-        "An actor. He died in 2008 in New York.",
+        "When did the actor die?", "2008", "Heath Ledger", "An actor. He died in 2008 in New York."
     )
     answer = story(case("When did the actor die?", one))
     assert answer.text == "According to “Heath Ledger”, he died in 2008 in New York."
@@ -59,9 +56,7 @@ def test_a_sentence_that_refers_back_is_told_in_its_context() -> None:
 def test_an_answer_that_no_sentence_tells_is_given_with_its_label() -> None:
     text = "Leave in Malta\n24 days"
     one = reading("How much leave do staff get?", "24 days", "Policy", text)
-    told = story(
-        case("How much leave do staff get?", replace(one, label="in Malta"))
-    ).text
+    told = story(case("How much leave do staff get?", replace(one, label="in Malta"))).text
     assert told == "The answer found is 24 days (in Malta), in “Policy”."
 
 
@@ -107,9 +102,7 @@ def test_people_are_told_no_other_sentences_where_there_is_no_answer() -> None:
     none = Case("When did Bo Finch sing the song Rain?", hits=(hit,))
     assert len(story(none).sentences) == 1
     told = story(replace(none, policy=FOR_BENCHMARKS))
-    assert [one.sentence for one in told.sentences[1:]] == [
-        text.partition(". ")[0] + "."
-    ]
+    assert [one.sentence for one in told.sentences[1:]] == [text.partition(". ")[0] + "."]
 
 
 def test_what_is_merely_possible_is_not_told() -> None:
@@ -127,15 +120,9 @@ def test_benchmarks_fill_one_answer_up_with_the_nearest_sentences() -> None:
 
 def test_readings_without_a_rewrite_are_told_by_their_sources() -> None:
     question = "How high is the tower?"
-    first = reading(
-        question, "300 metres", "Guide", "The tower is 300 metres high.", "Guide"
-    )
+    first = reading(question, "300 metres", "Guide", "The tower is 300 metres high.", "Guide")
     other = reading(
-        question,
-        "330 metres",
-        "News",
-        "Since 2022 the tower is 330 metres high.",
-        "News",
+        question, "330 metres", "News", "Since 2022 the tower is 330 metres high.", "News"
     )
     answer = story(case(question, first, other))
     assert answer.text.startswith("“How high is the tower” has more than one answer")

@@ -32,15 +32,10 @@ from whichsense.studio.api import create_app
 from whichsense.studio.members import Member
 
 Make = Callable[..., Studio]
-QUESTIONS = [
-    {"id": f"q{n}", "question": f"Who won the cup number {n}?"} for n in range(1, 4)
-]
+QUESTIONS = [{"id": f"q{n}", "question": f"Who won the cup number {n}?"} for n in range(1, 4)]
 PEOPLE = [Member(name, name, "annotator") for name in ("ann", "ben", "cem")]
 PAGES = [
-    {
-        "title": "Cup",
-        "text": "Ann Lee won the first cup in 1990. Bo Ray won it in 1991.",
-    },
+    {"title": "Cup", "text": "Ann Lee won the first cup in 1990. Bo Ray won it in 1991."},
     {"title": "Puma", "text": "The puma is a large cat of the Americas."},
 ]
 

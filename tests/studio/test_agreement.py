@@ -137,9 +137,7 @@ def test_every_item_says_what_it_means() -> None:
 def test_undefined_measures_explain_themselves() -> None:
     nothing = measure_all(KINDS["generate"], items([ONE]))
     assert all(one.value is None for one in nothing)
-    assert {one.says for one in nothing} == {
-        "Undefined: no item has two annotations yet."
-    }
+    assert {one.says for one in nothing} == {"Undefined: no item has two annotations yet."}
     same = {one.name: one for one in measure_all(KINDS["generate"], items([ONE, ONE]))}
     assert same["F1ans"].value == 1.0
     kappa = same["Cohen's kappa, outcome"]
@@ -151,9 +149,7 @@ def test_undefined_measures_explain_themselves() -> None:
     assert measures["Cohen's kappa, outcome"].value == pytest.approx(1)
 
 
-def test_adjudication_is_blind_until_all_have_submitted(
-    make: Make, database_url: str
-) -> None:
+def test_adjudication_is_blind_until_all_have_submitted(make: Make, database_url: str) -> None:
     studio = make("generate", overlap=2, database=database_url)
     annotate(studio, PEOPLE[0], 1, ONE)
     assert adjudication.queue(studio, JUDGE) == []
@@ -221,10 +217,7 @@ def test_agreement_is_live_over_http(make: Make) -> None:
             "units": 1,
             "says": "The mean F1 over answers, each annotator once as the gold. Too few items for an interval.",
         }
-        assert after["rows"][0]["labels"]["outcome"] == {
-            "ann": "several",
-            "ben": "several",
-        }
+        assert after["rows"][0]["labels"]["outcome"] == {"ann": "several", "ben": "several"}
         listed = j.get("/v1/adjudication").json()["items"]
         assert [one["item"] for one in listed] == [1]
         for path in ("/v1/adjudication", "/v1/adjudication/1", "/v1/agreement"):
@@ -246,9 +239,5 @@ def test_pay_and_bonus(make: Make) -> None:
     annotate(studio, PEOPLE[1], 2, ONE)
     adjudication.decide(studio, JUDGE, 1, 0, accept="ann")
     rows = {one["member"]: one for one in reports.pay(studio)["rows"]}
-    assert (rows["ann"]["pay"], rows["ann"]["bonus"], rows["ann"]["total"]) == (
-        0.75,
-        0.65,
-        1.4,
-    )
+    assert (rows["ann"]["pay"], rows["ann"]["bonus"], rows["ann"]["total"]) == (0.75, 0.65, 1.4)
     assert (rows["ben"]["items"], rows["ben"]["total"]) == (2, 1.5)

@@ -14,8 +14,7 @@ from whichsense.studio.workbench import NotComplete
 
 ANN, BEN = Member("aa", "ann", "annotator"), Member("bb", "ben", "annotator")
 HOSTILE = (
-    "<script>alert(1)</script>\x00 \u202e\u05d8\u05e7\u05e1\u05d8\u202c 🙂 \ud800 "
-    + "x" * 2**20
+    "<script>alert(1)</script>\x00 \u202e\u05d8\u05e7\u05e1\u05d8\u202c 🙂 \ud800 " + "x" * 2**20
 )
 
 

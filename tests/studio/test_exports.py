@@ -14,11 +14,7 @@ from test_kinds import ITEM, MARKS, OPTIONS, READINGS
 from conftest import PEOPLE, Make, annotate, client, served
 from whichsense.errors import BadInput
 from whichsense.lab.datasets import load, load_questions
-from whichsense.lab.datasets.records import (
-    ClarifiedQuestion,
-    FullQuestion,
-    LongQuestion,
-)
+from whichsense.lab.datasets.records import ClarifiedQuestion, FullQuestion, LongQuestion
 from whichsense.studio import Studio, adjudication, reports
 from whichsense.studio.exports import default_format, export_files, export_to
 from whichsense.studio.following import next_rows
@@ -39,15 +35,11 @@ def hostile_values(kind: str) -> list[dict[str, Any]]:
     values: list[dict[str, Any]] = []
     for text in HOSTILE:
         if kind == "generate":
-            pairs = [
-                {"question": f"{one}?", "answers": [text, "b"]} for one in (text, "c")
-            ]
+            pairs = [{"question": f"{one}?", "answers": [text, "b"]} for one in (text, "c")]
             values.append({"outcome": "several", "pairs": pairs, "remark": text})
         elif kind == "clarification":
             options = [{**one, "text": f"{n} {text}"} for n, one in enumerate(OPTIONS)]
-            values.append(
-                {"action": "revise", "lead": f"Which {text}", "options": options}
-            )
+            values.append({"action": "revise", "lead": f"Which {text}", "options": options})
         elif kind == "long-answer":
             pieces = [{"content": text, "source": text}]
             values.append({"text": f"Ann Lee, Bo Ray: {text}", "knowledge": pieces})
@@ -65,19 +57,13 @@ def hostile_project(make: Make, kind: str, url: str = "") -> Studio:
              "start": 0, "end": 0, "confidence": 0.5, "asked_again": None}
             for one in READINGS
         ]  # fmt: skip
-        rows.append(
-            row
-            if kind != "generate"
-            else {"id": row["id"], "question": row["question"]}
-        )
+        rows.append(row if kind != "generate" else {"id": row["id"], "question": row["question"]})
     studio = make(kind, rows, overlap=1, database=url)
     ann = studio.members.all()[0] if studio.members.all() else PEOPLE[0]
     for number, value in enumerate(hostile_values(kind), 1):
         studio.take(ann, number)
         if studio.kind.searches:
-            studio.search(
-                ann, number, f"cup {HOSTILE[number - 1][:500]}".replace("\ud800", ""), 3
-            )
+            studio.search(ann, number, f"cup {HOSTILE[number - 1][:500]}".replace("\ud800", ""), 3)
             hit = studio.index.search("cup", 1)[0]
             studio.read_page(ann, number, hit.passage.id)
         studio.save(ann, number, 0, value)
@@ -142,9 +128,7 @@ def test_the_laboratory_reads_an_export(make: Make, tmp_path: Path) -> None:
     annotate(studio, PEOPLE[0], 2, {"outcome": "nothing", "why_nothing": "subjective"})
     light, statement = export_to(studio, "ambignq", tmp_path)
     [question] = load_questions(str(light))[0]
-    assert (
-        question.answers == (("Ann Lee", "Lee"), ("Bo",)) and not question.is_ambiguous
-    )
+    assert question.answers == (("Ann Lee", "Lee"), ("Bo",)) and not question.is_ambiguous
     assert "2 annotators" in statement.read_text() and "F1ans" in statement.read_text()
     full = export_to(studio, "ambignq-full", tmp_path)[0]
     assert [type(one) for one in load(str(full))] == [FullQuestion]
@@ -152,12 +136,7 @@ def test_the_laboratory_reads_an_export(make: Make, tmp_path: Path) -> None:
 
 def test_other_releases_are_read_by_path(make: Make, tmp_path: Path) -> None:
     asked = make("clarification", [ITEM])
-    annotate(
-        asked,
-        PEOPLE[0],
-        1,
-        {"action": "revise", "lead": "In which year", "options": OPTIONS},
-    )
+    annotate(asked, PEOPLE[0], 1, {"action": "revise", "lead": "In which year", "options": OPTIONS})
     path = export_to(asked, "cambignq", tmp_path)[0]
     [clarified] = load(str(path), ClarifiedQuestion)
     assert clarified.clarification == "In which year: 1990, or 1991?"
@@ -187,11 +166,7 @@ def test_over_http_for_owners(make: Make) -> None:
     studio = make("generate")
     annotate(studio, PEOPLE[0], 1, {"outcome": "single", "answers": ["Ann Lee"]})
     owner, jo = (studio.members.invite(role, role) for role in ("owner", "adjudicator"))
-    with (
-        served(studio) as address,
-        client(address, owner) as o,
-        client(address, jo) as j,
-    ):
+    with served(studio) as address, client(address, owner) as o, client(address, jo) as j:
         assert j.get("/v1/export/ambignq").status_code == 403
         assert o.get("/v1/export/exe").status_code == 404
         answer = o.get("/v1/export/ambignq")
@@ -226,12 +201,7 @@ def test_a_chain_from_generation_to_preference(make: Make) -> None:
     assert "| validation skipped, annotations equal | 1 (50%) |" in statement
     assert "| … with 2 | 2 (100%) |" in statement
     asked = make("clarification", next_rows(validation, "clarification"))
-    annotate(
-        asked,
-        PEOPLE[0],
-        1,
-        {"action": "revise", "lead": "In which year", "options": OPTIONS},
-    )
+    annotate(asked, PEOPLE[0], 1, {"action": "revise", "lead": "In which year", "options": OPTIONS})
     [row] = next_rows(asked, "preference")
     assert row["clarification"] == "In which year: 1990, or 1991?"
     with pytest.raises(BadInput, match="comes preference"):

@@ -117,17 +117,13 @@ def test_nothing_accepted_is_lost_when_the_service_is_killed(make: Make) -> None
         for one in own:
             there.setdefault(one.item, []).append((one.version, dict(one.payload)))
         for versions in there.values():  # none twice, none left out
-            assert [version for version, _ in versions] == [
-                *range(1, len(versions) + 1)
-            ]
+            assert [version for version, _ in versions] == [*range(1, len(versions) + 1)]
         assert writer.accepted
         for number, version, payload in writer.accepted:
             assert there[number][version - 1] == (version, payload)
 
 
-def test_a_database_that_is_gone_is_said_and_comes_back(
-    make: Make, postgres: Postgres
-) -> None:
+def test_a_database_that_is_gone_is_said_and_comes_back(make: Make, postgres: Postgres) -> None:
     studio = make("generate", overlap=2, database=postgres.make_database())
     key = studio.members.invite("ann")
     with served(studio) as address, client(address, key) as ann:

@@ -46,15 +46,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/export/jsonl"): None,
 }
 HELD = ("save", "undo", "submit", "reopen", "renew", "leave", "search", "view", "note")
-LEADING = (
-    "/adjudication",
-    "/members",
-    "/status",
-    "/events",
-    "/agreement",
-    "/pay",
-    "/export",
-)
+LEADING = ("/adjudication", "/members", "/status", "/events", "/agreement", "/pay", "/export")
 
 
 @pytest.fixture
@@ -90,10 +82,7 @@ def hostile(
         ({**sent}, nobody),
         ({**sent, "headers": {"Authorization": "Bearer ws_00000000_x"}}, nobody),
         ({**sent, "headers": {"Authorization": f"Bearer {forged}"}}, nobody),
-        (
-            {**sent, "headers": {"Authorization": f"Bearer {forged}\u00e9".encode()}},
-            nobody,
-        ),
+        ({**sent, "headers": {"Authorization": f"Bearer {forged}\u00e9".encode()}}, nobody),
         ({**sent, "headers": {"Authorization": f"Bearer {revoked}"}}, nobody),
         ({**sent, "headers": {"Authorization": "Basic YTpi"}}, nobody),
         ({**sent, "headers": {"Cookie": "studio-000000000000=x"}}, nobody),
@@ -101,18 +90,9 @@ def hostile(
             {**sent, "headers": {**csrf, "X-CSRF-Token": "x"}},
             {403} if method != "GET" else {200, 403, 422},
         ),
-        (
-            {
-                **sent,
-                "headers": {"Authorization": f"Bearer {forged}", "X-CSRF-Token": "x"},
-            },
-            nobody,
-        ),
+        ({**sent, "headers": {"Authorization": f"Bearer {forged}", "X-CSRF-Token": "x"}}, nobody),
         ({**sent, "headers": {"Origin": "http://evil.example"}}, {403}),
-        (
-            {**sent, "headers": {"Sec-Fetch-Site": "cross-site", "Origin": "null"}},
-            {403},
-        ),
+        ({**sent, "headers": {"Sec-Fetch-Site": "cross-site", "Origin": "null"}}, {403}),
         ({**sent, "headers": {"Host": "evil.example"}}, {421}),
     ]
     if method == "POST":
@@ -120,10 +100,7 @@ def hostile(
         many.append((text, {415, 401}))
         many.append(
             (
-                {
-                    "content": b'{"version": "x"',
-                    "headers": {"Content-Type": "application/json"},
-                },
+                {"content": b'{"version": "x"', "headers": {"Content-Type": "application/json"}},
                 {400, 401, 422},
             )
         )
@@ -161,9 +138,7 @@ def test_hostile_requests_are_refused_and_logged(
             refused += answer.status_code >= 400
         body = ROUTES[route]
         sent = {} if body is None else {"json": body}
-        if path.startswith(
-            tuple(f"/v1{name}" for name in LEADING)
-        ):  # a role they do not have
+        if path.startswith(tuple(f"/v1{name}" for name in LEADING)):  # a role they do not have
             answer = other.request(method, path, **sent)
             assert answer.status_code == 403
             refused += 1
@@ -188,9 +163,7 @@ def test_forged_invitations_begin_no_session(studio: Studio) -> None:
             "ws_\u00e9_x", "\x00", "ws_00000000_" + "A" * 43,
         ):  # fmt: skip
             answer = plain.post("/v1/session", json={"invitation": invitation})
-            assert (
-                answer.status_code in (401, 422) and "set-cookie" not in answer.headers
-            )
+            assert answer.status_code in (401, 422) and "set-cookie" not in answer.headers
         assert everything(studio) == before
 
 

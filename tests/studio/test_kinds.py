@@ -33,10 +33,7 @@ COMPLETE: dict[str, dict[str, Any]] = {
     "generate": {"outcome": "several", "pairs": PAIRS},
     "validate": {"verdict": "better", "better": 1},
     "clarification": {"action": "revise", "lead": "In which year", "options": OPTIONS},
-    "preference": {
-        "choice": "clarification",
-        "reason": "It is quicker to read one answer.",
-    },
+    "preference": {"choice": "clarification", "reason": "It is quicker to read one answer."},
     "long-answer": {"text": TEXTS[0]},
     "compare": {
         **dict.fromkeys(("overall", "comprehensive", "ambiguity"), "first"),
@@ -58,11 +55,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"pairs": [PAIRS[0], {"question": "Who won it?", "answers": ["lee"]}]},
         "shared-answer",
     ),
-    (
-        "generate",
-        {"pairs": [PAIRS[0], {"question": "Who won it?", "answers": [" "]}]},
-        "empty",
-    ),
+    ("generate", {"pairs": [PAIRS[0], {"question": "Who won it?", "answers": [" "]}]}, "empty"),
     ("generate", {"outcome": "nothing"}, "missing"),
     ("validate", {"better": 2}, "missing"),
     ("validate", {"verdict": "new", **SINGLE}, "not-new"),
@@ -73,11 +66,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"options": [{"text": "year 1990", "reading": 0}, OPTIONS[1]]},
         "repeats-category",
     ),
-    (
-        "clarification",
-        {"options": [OPTIONS[0], {"text": "1991", "reading": 0}]},
-        "tied-twice",
-    ),
+    ("clarification", {"options": [OPTIONS[0], {"text": "1991", "reading": 0}]}, "tied-twice"),
     ("clarification", {"options": [OPTIONS[0], {"text": "1991"}]}, "untied"),
     ("clarification", {"excluded": [1]}, "excluded"),
     (
@@ -99,9 +88,7 @@ def test_a_complete_form_has_no_finding(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "changed", "rule"), WRONG)
-def test_what_is_wrong_has_a_reason(
-    kind: str, changed: dict[str, Any], rule: str
-) -> None:
+def test_what_is_wrong_has_a_reason(kind: str, changed: dict[str, Any], rule: str) -> None:
     findings = KINDS[kind].check(ITEM, {**COMPLETE[kind], **changed})
     assert rule in [one.rule for one in findings]
     assert all(one.reason.endswith((".", "”")) or one.where for one in findings)
@@ -126,10 +113,7 @@ def test_sides_are_an_annotators_own_and_are_turned_back() -> None:
         shown = kind.shown(ITEM, f"ann{n}")
         better = "first" if shown["answers"][0] == TEXTS[0] else "second"
         value = {"overall": better, "reason": "first"}
-        assert kind.unswapped(ITEM, f"ann{n}", value) == {
-            "overall": "first",
-            "reason": "first",
-        }
+        assert kind.unswapped(ITEM, f"ann{n}", value) == {"overall": "first", "reason": "first"}
 
 
 def test_annotators_see_no_gold_and_no_score(tmp_path: Path) -> None:
@@ -140,9 +124,7 @@ def test_annotators_see_no_gold_and_no_score(tmp_path: Path) -> None:
     form = {
         "rubric": {},
         "dataset": "d",
-        "questions": [
-            {"id": "1", "question": "Who?", "gold": [["x"]], "readings": [reading]}
-        ],
+        "questions": [{"id": "1", "question": "Who?", "gold": [["x"]], "readings": [reading]}],
     }
     (tmp_path / "form.json").write_text(json.dumps(form))
     item = load_items(tmp_path / "form.json", KINDS["readings"])[0]
@@ -191,9 +173,7 @@ def test_a_project_says_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text("Who won?\n\nWho lost?\n")
     with pytest.raises(BadConfig, match="Did you mean 'generate'"):
         Settings(kind="generat")
-    project = create_project(
-        tmp_path / "cup", Settings(kind="generate"), tmp_path / "q.txt"
-    )
+    project = create_project(tmp_path / "cup", Settings(kind="generate"), tmp_path / "q.txt")
     assert Project.open(project.folder) == project
     with pytest.raises(BadInput, match="project already"):
         create_project(tmp_path / "cup", Settings(kind="generate"), tmp_path / "q.txt")
@@ -212,8 +192,5 @@ def test_what_qualifies_is_right_itself(tmp_path: Path) -> None:
     qualifying = {"gold": tmp_path / "gold.jsonl"}
     with pytest.raises(BadInput, match="answers: The answer is empty"):
         create_project(
-            tmp_path / "a",
-            Settings(kind="generate"),
-            tmp_path / "q.txt",
-            qualifying=qualifying,
+            tmp_path / "a", Settings(kind="generate"), tmp_path / "q.txt", qualifying=qualifying
         )

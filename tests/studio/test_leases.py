@@ -74,9 +74,7 @@ def test_a_thousand_takes_by_fifty_annotators(make: Make, database_url: str) -> 
     """Others can then submit exactly what is left."""
     studio = make("generate", ROWS, overlap=2, database=database_url)
     crowd = Crowd(studio)
-    threads = [
-        threading.Thread(target=crowd.work, args=(f"ann{n}",)) for n in range(50)
-    ]
+    threads = [threading.Thread(target=crowd.work, args=(f"ann{n}",)) for n in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -87,9 +85,7 @@ def test_a_thousand_takes_by_fifty_annotators(make: Make, database_url: str) -> 
         while lease := take(studio, name):
             submit(studio, lease.item, name)
     with studio.database.reading() as connection:
-        rows = connection.execute(
-            sa.select(slots.c.item, slots.c.annotator, slots.c.done)
-        ).all()
+        rows = connection.execute(sa.select(slots.c.item, slots.c.annotator, slots.c.done)).all()
     assert all(row.done for row in rows)
     assert len(rows) == len({(row.item, row.annotator) for row in rows}) == 400
 
@@ -106,9 +102,7 @@ def test_an_item_is_given_once_to_two_windows(make: Make, database_url: str) -> 
     assert take(studio, "cem", item=2) is None
 
 
-def test_a_lease_that_ran_out_is_given_to_another(
-    make: Make, database_url: str
-) -> None:
+def test_a_lease_that_ran_out_is_given_to_another(make: Make, database_url: str) -> None:
     studio = make("generate", QUESTION, database=database_url)
     assert take(studio, "ann", -1) is not None
     assert renew(studio, "ann", -1) is not None  # nobody was faster

@@ -34,11 +34,7 @@ def run(block: str, folder: Path) -> str:
     """Run a block of the page as a shell would."""
     called = block.replace("whichsense ", f"{sys.executable} -m whichsense ")
     done = subprocess.run(
-        ["bash", "-e", "-c", called],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["bash", "-e", "-c", called], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -46,9 +42,7 @@ def run(block: str, folder: Path) -> str:
 
 @pytest.mark.slow
 def test_from_documents_to_a_reader(tmp_path: Path) -> None:
-    blocks = re.findall(
-        r"^```bash\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
-    )
+    blocks = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     made, serve, used, chained = blocks
     keys = re.findall(r"#invitation=(\S+)", run(made, tmp_path))
     assert len(keys) == 3  # the owner's, and two annotators'

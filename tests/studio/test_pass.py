@@ -62,9 +62,7 @@ class Program:
         self.client.close()
 
     def take(self) -> dict[str, Any] | None:
-        view: dict[str, Any] | None = self.client.post("/v1/take", json={}).json()[
-            "view"
-        ]
+        view: dict[str, Any] | None = self.client.post("/v1/take", json={}).json()["view"]
         return view
 
     def read_a_page(self, view: dict[str, Any]) -> None:
@@ -94,9 +92,7 @@ class Person:
 
     def __enter__(self) -> Person:
         self.driver = playwright.sync_playwright().start()
-        self.browser = self.driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
+        self.browser = self.driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         self.page = self.browser.new_page()
         self.page.set_default_timeout(1000 * LONGEST)
         self.page.goto(self.link)
@@ -138,9 +134,7 @@ class Person:
     def tab_to(self, selector: str) -> None:
         for _ in range(50):
             self.press("Tab")
-            if self.page.evaluate(
-                "selector => document.activeElement.matches(selector)", selector
-            ):
+            if self.page.evaluate("selector => document.activeElement.matches(selector)", selector):
                 return
         raise AssertionError(f"the Tab key never comes to {selector}")
 
@@ -257,10 +251,7 @@ def test_a_whole_pass(tmp_path: Path, hands: Hands) -> None:
     assert all(row["viewed_doc_titles"] for row in searched)
     # The release is a project again, which says the same.
     again = Studio(import_project(tmp_path / "again", [light], "ambignq"))
-    assert (
-        export_to(again, "ambignq", tmp_path / "twice")[0].read_bytes()
-        == light.read_bytes()
-    )
+    assert export_to(again, "ambignq", tmp_path / "twice")[0].read_bytes() == light.read_bytes()
     for studio in (generation, validation, again):
         studio.close()
     assert Project.open(tmp_path / "again").kind.name == "generate"

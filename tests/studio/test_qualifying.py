@@ -34,24 +34,16 @@ def studio(tmp_path: Path, searched: str, make: Make) -> Studio:
     questions.write_text("".join(f"Who won cup {n}?\n" for n in range(12)))
     rule = Qualification(threshold=0.8, floor=0.6, window=2, every=2)
     settings = Settings(kind="generate", index=searched, qualification=rule)
-    return Studio(
-        create_project(tmp_path / "q", settings, questions, qualifying=qualifying)
-    )
+    return Studio(create_project(tmp_path / "q", settings, questions, qualifying=qualifying))
 
 
-def answer(
-    studio: Studio, who: Member, value: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
+def answer(studio: Studio, who: Member, value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Take the next item and submit a value: what the item was for, and what was answered."""
     view = studio.take(who)
     assert view is not None
-    version = studio.save(who, view["item"], view["draft"]["version"], value)["draft"][
-        "version"
-    ]
+    version = studio.save(who, view["item"], view["draft"]["version"], value)["draft"]["version"]
     answered = studio.submit(who, view["item"], version)
-    assert view["part"] != "gold" and "gold" not in json.dumps(
-        view["body"].get("value", "")
-    )
+    assert view["part"] != "gold" and "gold" not in json.dumps(view["body"].get("value", ""))
     return studio.item(view["item"]).part, answered
 
 

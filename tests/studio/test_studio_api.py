@@ -32,56 +32,33 @@ def test_an_item_from_taking_to_submitting(studio: Studio) -> None:
         number, question = view["item"], view["body"]["question"]
         pairs = [{"question": question, "answers": ["Ann Lee"]}]
         checked = ann.post(
-            f"/v1/items/{number}/check",
-            json={"value": {"outcome": "several", "pairs": pairs}},
+            f"/v1/items/{number}/check", json={"value": {"outcome": "several", "pairs": pairs}}
         )
-        assert [one["rule"] for one in checked.json()["findings"]] == [
-            "too-few",
-            "unchanged",
-        ]
-        hits = ann.post(f"/v1/items/{number}/search", json={"query": "cup"}).json()[
-            "hits"
-        ]
-        page = ann.post(
-            f"/v1/items/{number}/view", json={"passage": hits[0]["id"]}
-        ).json()
+        assert [one["rule"] for one in checked.json()["findings"]] == ["too-few", "unchanged"]
+        hits = ann.post(f"/v1/items/{number}/search", json={"query": "cup"}).json()["hits"]
+        page = ann.post(f"/v1/items/{number}/view", json={"passage": hits[0]["id"]}).json()
         assert "Ann Lee" in page["passages"][0]["text"]
         pairs = [
             {"question": "Who won the cup number 1 in 1990?", "answers": ["Ann Lee"]},
-            {
-                "question": "Who won the cup number 1 in 1991?",
-                "answers": ["Bo Ray", "Ray"],
-            },
+            {"question": "Who won the cup number 1 in 1991?", "answers": ["Bo Ray", "Ray"]},
         ]
         changed = {"outcome": "several", "pairs": pairs}
-        saved = ann.post(
-            f"/v1/items/{number}/save", json={"version": 0, "set": changed}
-        ).json()
-        added = [
-            piece["text"] for piece in saved["edits"][0] if piece["change"] == "added"
-        ]
+        saved = ann.post(f"/v1/items/{number}/save", json={"version": 0, "set": changed}).json()
+        added = [piece["text"] for piece in saved["edits"][0] if piece["change"] == "added"]
         assert added == [" in 1990"]
-        late = ann.post(
-            f"/v1/items/{number}/save", json={"version": 0, "set": {"remark": "x"}}
-        )
+        late = ann.post(f"/v1/items/{number}/save", json={"version": 0, "set": {"remark": "x"}})
         assert late.status_code == 409
-        assert late.json()["theirs"]["value"] == changed and late.json()["yours"] == {
-            "remark": "x"
-        }
-        assert ann.post(f"/v1/items/{number}/submit", json={"version": 1}).json()[
-            "draft"
-        ]["is_submitted"]
+        assert late.json()["theirs"]["value"] == changed and late.json()["yours"] == {"remark": "x"}
+        assert ann.post(f"/v1/items/{number}/submit", json={"version": 1}).json()["draft"][
+            "is_submitted"
+        ]
         again = ann.post("/v1/take", json={}).json()["view"]
         assert again["item"] != number
         assert (
-            ann.post(
-                f"/v1/items/{again['item']}/leave", json={"skip": "unclear"}
-            ).status_code
+            ann.post(f"/v1/items/{again['item']}/leave", json={"skip": "unclear"}).status_code
             == 204
         )
-        states = {
-            row["item"]: row["state"] for row in ann.get("/v1/work").json()["items"]
-        }
+        states = {row["item"]: row["state"] for row in ann.get("/v1/work").json()["items"]}
         assert states == {number: "submitted", again["item"]: "skipped"}
 
 
@@ -95,26 +72,16 @@ def test_a_browser_has_a_session(studio: Studio) -> None:
         assert "samesite=strict" in begun.headers["set-cookie"].lower()
         csrf = browser.get("/v1/session").json()["csrf"]
         forged = browser.post("/v1/take", json={})
-        assert (forged.status_code, forged.json()["type"]) == (
-            403,
-            "urn:whichsense:problem:csrf",
-        )
+        assert (forged.status_code, forged.json()["type"]) == (403, "urn:whichsense:problem:csrf")
         headers = {"X-CSRF-Token": csrf}
-        assert (
-            browser.post("/v1/take", json={}, headers=headers).json()["view"]["item"]
-            == 1
-        )
+        assert browser.post("/v1/take", json={}, headers=headers).json()["view"]["item"] == 1
         assert browser.delete("/v1/session", headers=headers).status_code == 204
         assert browser.get("/v1/session").status_code == 401
 
 
 def test_roles(studio: Studio) -> None:
     ann, owner = studio.members.invite("ann"), studio.members.invite("olga", "owner")
-    with (
-        served(studio) as address,
-        client(address, ann) as a,
-        client(address, owner) as o,
-    ):
+    with served(studio) as address, client(address, ann) as a, client(address, owner) as o:
         for path in ("/v1/status", "/v1/events", "/v1/members"):
             assert a.get(path).status_code == 403
             assert o.get(path).status_code == 200
@@ -124,10 +91,7 @@ def test_roles(studio: Studio) -> None:
         assert o.post("/v1/members", json={"name": "ben"}).status_code == 422
         ids = {one["name"]: one["id"] for one in o.get("/v1/members").json()["members"]}
         assert (
-            o.post(
-                f"/v1/members/{ids['ann']}/pause", json={"reason": "see me"}
-            ).status_code
-            == 204
+            o.post(f"/v1/members/{ids['ann']}/pause", json={"reason": "see me"}).status_code == 204
         )
         paused = a.post("/v1/take", json={})
         assert paused.status_code == 403 and "see me" in paused.json()["title"]
@@ -138,9 +102,7 @@ def test_roles(studio: Studio) -> None:
         assert o.request("DELETE", f"/v1/members/{ids['olga']}").status_code == 422
 
 
-def test_hostile_requests_change_nothing(
-    studio: Studio, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_hostile_requests_change_nothing(studio: Studio, caplog: pytest.LogCaptureFixture) -> None:
     ann, ben = studio.members.invite("ann"), studio.members.invite("ben")
     with contextlib.ExitStack() as stack:
         address = stack.enter_context(served(studio))
@@ -153,9 +115,7 @@ def test_hostile_requests_change_nothing(
         caplog.set_level(logging.WARNING, "whichsense.studio")
         caplog.clear()
         answers = [
-            b.post(
-                "/v1/items/1/save", json={"version": 1, "set": {"remark": "taken over"}}
-            ),
+            b.post("/v1/items/1/save", json={"version": 1, "set": {"remark": "taken over"}}),
             b.post("/v1/items/1/submit", json={"version": 1}),
             b.post("/v1/items/1/undo", json={"version": 1, "to": 0}),
             b.post("/v1/items/1/leave", json={}),
@@ -176,11 +136,7 @@ def test_hostile_requests_change_nothing(
                 json={"version": 1, "set": {}},
                 headers={"Origin": "http://evil.example"},
             ),
-            a.post(
-                "/v1/items/1/save",
-                content=b"{}",
-                headers={"Content-Type": "text/plain"},
-            ),
+            a.post("/v1/items/1/save", content=b"{}", headers={"Content-Type": "text/plain"}),
             a.get("/v1/project", headers={"Host": "evil.example"}),
         ]
         statuses = [answer.status_code for answer in answers]

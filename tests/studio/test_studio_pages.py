@@ -33,9 +33,7 @@ WIDE = {"width": 1200, "height": 800}
 PHONE = {"width": 390, "height": 844}
 NARROW = {"width": 320, "height": 700}
 REASONED = {"choice": "clarification", "reason": "It is quick to answer."}
-HOSTILE = (
-    '<script>window.owned = true</script><img src=x onerror="window.owned = true">'
-)
+HOSTILE = '<script>window.owned = true</script><img src=x onerror="window.owned = true">'
 
 
 @dataclass
@@ -78,9 +76,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
             lines = [json.dumps(row) + "\n" for row in rows or [ROWS[kind]]]
             questions.write_text("".join(lines))
             own = Settings(kind=kind, **{"overlap": 9, **settings})
-            project = create_project(
-                folder / name, own, questions, qualifying=qualifying
-            )
+            project = create_project(folder / name, own, questions, qualifying=qualifying)
             studio = Studio(project)
             ends.callback(studio.close)
             return Desk(studio, ends.enter_context(served(studio)))
@@ -91,9 +87,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -145,9 +139,7 @@ def serious_findings(page: Any) -> list[tuple[str, str]]:
 
 def fits(page: Any) -> bool:
     """Whether nothing makes the page scroll sideways."""
-    return bool(
-        page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    )
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
 def write_several(page: Any) -> None:
@@ -293,9 +285,7 @@ def test_marks_by_keyboard(serve: Serve, open_page: Open) -> None:
     page.keyboard.press("Control+Enter")
     page.get_by_text("1 question submitted").wait_for()
     marks = desk.submitted()["ann"]["marks"]
-    said = [
-        one[name] for one in marks for name in ("answer", "true", "apart", "fluent")
-    ]
+    said = [one[name] for one in marks for name in ("answer", "true", "apart", "fluent")]
     assert said == [key == "y" for key in "yyynyyny"]
 
 
@@ -343,13 +333,9 @@ def test_two_windows_overwrite_nothing(serve: Serve, open_page: Open) -> None:
     dialog.get_by_role("button", name="Keep the one here").click()
     saved(here)
     here.get_by_role("button", name="Undo").click()
-    here.wait_for_function(
-        "() => document.querySelector('textarea').value === 'Written there.'"
-    )
+    here.wait_for_function("() => document.querySelector('textarea').value === 'Written there.'")
     here.get_by_role("button", name="Redo").click()
-    here.wait_for_function(
-        "() => document.querySelector('textarea').value === 'Written here.'"
-    )
+    here.wait_for_function("() => document.querySelector('textarea').value === 'Written here.'")
 
 
 def test_a_lease_ends_when_the_page_is_left(serve: Serve, open_page: Open) -> None:
@@ -374,9 +360,7 @@ def test_hostile_text_is_text(serve: Serve, open_page: Open) -> None:
     drawer = page.get_by_role("dialog")
     drawer.wait_for()
     assert HOSTILE in drawer.inner_text()
-    assert [one.get_attribute("href") for one in drawer.locator("a").all()] == [
-        "https://a.b"
-    ]
+    assert [one.get_attribute("href") for one in drawer.locator("a").all()] == ["https://a.b"]
     assert page.evaluate("window.owned") is None
     assert page.locator("img, main script").count() == 0
 
@@ -450,9 +434,9 @@ def test_the_owner_sees_who_agrees_and_decides(serve: Serve, open_page: Open) ->
     assert serious_findings(page) == []
     page.keyboard.press("1")
     page.get_by_text("decided").first.wait_for()
-    assert page.evaluate("fetch('/v1/adjudication/1').then(got => got.json())")[
-        "final"
-    ] == dict(SEVERAL)
+    assert page.evaluate("fetch('/v1/adjudication/1').then(got => got.json())")["final"] == dict(
+        SEVERAL
+    )
     page.get_by_role("navigation").get_by_role("link", name="Progress").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="AmbigNQ", exact=True).click()
@@ -473,9 +457,7 @@ def test_an_invitation_is_made_and_used(serve: Serve, open_page: Open) -> None:
     page.get_by_text("dee", exact=True).wait_for(state="detached")
 
 
-def test_training_tells_what_is_right(
-    tmp_path: Path, serve: Serve, open_page: Open
-) -> None:
+def test_training_tells_what_is_right(tmp_path: Path, serve: Serve, open_page: Open) -> None:
     training = tmp_path / "training.jsonl"
     training.write_text(json.dumps({**ROWS["preference"], "value": REASONED}) + "\n")
     desk = serve("preference", qualifying={"training": training})
@@ -522,11 +504,7 @@ LARGEST = 60_000  # bytes
 DRAWN: dict[str, tuple[str, dict[str, Any], Callable[[Any], None]]] = {
     "generate": ("generate", {"viewport": WIDE}, look_at_pages),
     "clarification": ("clarification", {"viewport": PHONE}, revise),
-    "long-answer": (
-        "long-answer",
-        {"viewport": WIDE, "color_scheme": "dark"},
-        leave_one_out,
-    ),
+    "long-answer": ("long-answer", {"viewport": WIDE, "color_scheme": "dark"}, leave_one_out),
 }
 
 

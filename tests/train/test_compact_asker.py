@@ -37,12 +37,7 @@ from whichsense.lab.compact.questions import held_out_questions
 from whichsense.lab.train.loop import train
 from whichsense.lab.train.recipes import load_recipe
 from whichsense.models.compact.encoder import BEGIN, END
-from whichsense.models.compact.nets import (
-    CompactNet,
-    WriterBatch,
-    WriterConfig,
-    WriterNet,
-)
+from whichsense.models.compact.nets import CompactNet, WriterBatch, WriterConfig, WriterNet
 from whichsense.models.compact.writer import BETWEEN, LONGEST, WAYS, Window, asking
 
 FEW = ("data.limit=6", "data.dev_limit=6")
@@ -64,9 +59,7 @@ def folder(asker: AskerTask, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an asker that has learnt, with what it made."""
     torch.set_num_threads(1)
     done = train(
-        asker,
-        load_recipe("compact-asker", FEW, tiny=True).train,
-        tmp_path_factory.mktemp("asker"),
+        asker, load_recipe("compact-asker", FEW, tiny=True).train, tmp_path_factory.mktemp("asker")
     )
     assert done.metrics["asked"] < 3
     asker.finish(done.model)
@@ -86,10 +79,7 @@ def test_what_is_remembered_changes_nothing() -> None:
     config = WriterConfig(vocabulary=200, width=32, heads=4, inner=64, layers=3)
     net = WriterNet(config, torch.randn(200, 32)).eval()
     ids, written = torch.randint(1, 200, (3, 9)), torch.randint(1, 200, (3, 6))
-    kinds, mask = (
-        torch.randint(0, 2, (3, 9)),
-        torch.arange(9) < torch.tensor([9, 4, 6])[:, None],
-    )
+    kinds, mask = (torch.randint(0, 2, (3, 9)), torch.arange(9) < torch.tensor([9, 4, 6])[:, None])
     with torch.inference_mode():
         whole = net(WriterBatch(ids, kinds, mask, written, written, torch.ones(3, 6)))
         memory = net.begin(ids, kinds, mask)
@@ -113,14 +103,10 @@ def test_pairs_say_what_they_must(asker: AskerTask) -> None:
     for pair in pairs.spans:
         made = pairs.example(pair)
         both = split_output(made.output[:-1])
-        assert (
-            both is not None and both[1] == pairs.pack.questions[pair.number].tolist()
-        )
+        assert both is not None and both[1] == pairs.pack.questions[pair.number].tolist()
         told = made.prompt.ids
         assert any(told[at : at + len(both[0])] == both[0] for at in range(len(told)))
-        assert made.prompt.ids[1] == WAYS[pair.way] and len(made.output) == len(
-            made.weights
-        )
+        assert made.prompt.ids[1] == WAYS[pair.way] and len(made.output) == len(made.weights)
     assert len(asker.draw_examples(random.Random(0))) == 16
     with pytest.raises(BadConfig, match=r"made\.ways are shares"):
         task_of("compact-asker", "made.ways={loudly = 1.0}")
@@ -131,9 +117,7 @@ def test_draws_are_the_same_again(asker: AskerTask) -> None:
     assert isinstance(net, WriterNet)
     prompts = [asker.examples.example(pair).prompt for pair in asker.examples.spans[:4]]
     one, same = (
-        sample_outputs(
-            net, prompts, QuestionGeneration(), torch.Generator().manual_seed(1)
-        )
+        sample_outputs(net, prompts, QuestionGeneration(), torch.Generator().manual_seed(1))
         for _ in range(2)
     )
     assert one == same and len(one) == 4
@@ -145,10 +129,7 @@ def test_answers_stand_in_their_passages(asker: AskerTask, folder: Path) -> None
     assert len(made) > 2
     for row in range(len(made)):
         passage = pack.slots[int(made.lists[row])][int(made.slots[row])]
-        tokens, answer = (
-            [*pack.titles[passage], *pack.texts[passage]],
-            made.answers[row].tolist(),
-        )
+        tokens, answer = ([*pack.titles[passage], *pack.texts[passage]], made.answers[row].tolist())
         assert any(tokens[at : at + len(answer)] == answer for at in range(len(tokens)))
     before = (folder / SYNTHETIC_FILE).stat().st_mtime_ns
     asker.finish(folder)
@@ -188,9 +169,7 @@ def test_the_teacher_must_agree(asker: AskerTask, folder: Path) -> None:
     made = SyntheticQuestions.load(folder, pack)
     lists = build_synthetic_lists(pack, made, asker.start.vocabulary)
     slots = own_slots(lists, made)
-    gold = build_list_batch(
-        lists, range(len(lists)), [[int(slot)] for slot in slots], 96
-    )
+    gold = build_list_batch(lists, range(len(lists)), [[int(slot)] for slot in slots], 96)
     there = gold.answer[:, 0, 0] >= 0  # where the answer is not cut off
     assert there.any()
 
@@ -219,18 +198,13 @@ def test_made_lists_follow_the_others(encoder: EncoderTask) -> None:
         assert np.array_equal(both.slots[number], real.slots[number])
         assert np.array_equal(both.questions[number], real.questions[number])
     assert all(
-        np.array_equal(both.spans[slot], real.spans[slot])
-        for slot in range(len(real.spans))
+        np.array_equal(both.spans[slot], real.spans[slot]) for slot in range(len(real.spans))
     )
     for number in range(len(real), len(both)):
-        assert (
-            both.asked[number].source == "made" and both.asked[number].ambiguous == -1
-        )
+        assert both.asked[number].source == "made" and both.asked[number].ambiguous == -1
         (answer,) = both.asked[number].answers[0]
         spans = [
-            (slot, span)
-            for slot in both.slot_range(number)
-            for span in both.spans[slot].tolist()
+            (slot, span) for slot in both.slot_range(number) for span in both.spans[slot].tolist()
         ]
         assert spans
         for slot, (which, first, last) in spans:
@@ -241,9 +215,7 @@ def test_made_lists_follow_the_others(encoder: EncoderTask) -> None:
 
 def test_half_of_what_is_drawn_was_made(encoder: EncoderTask) -> None:
     assert encoder.probabilities.sum() == pytest.approx(1)
-    assert encoder.probabilities[len(encoder.groups[0].lists) :].sum() == pytest.approx(
-        0.5
-    )
+    assert encoder.probabilities[len(encoder.groups[0].lists) :].sum() == pytest.approx(0.5)
     plain = task_of("compact-asked")
     assert (
         isinstance(plain, EncoderTask)
@@ -270,12 +242,8 @@ def test_emptied_lists_hold_no_answer(folder: Path, encoder: EncoderTask) -> Non
             usual if number < len(encoder.groups[0].lists) else wrong or usual
         ) and some in (own, usual)
         emptied += number >= len(encoder.groups[0].lists) and own == wrong
-        batch = always.sample_batch(
-            [number], np.random.default_rng(number), taught=False
-        )
-        assert bool(batch.held.any()) <= any(
-            len(encoder.train.spans[slot]) for slot in own
-        )
+        batch = always.sample_batch([number], np.random.default_rng(number), taught=False)
+        assert bool(batch.held.any()) <= any(len(encoder.train.spans[slot]) for slot in own)
     assert emptied
 
 
@@ -312,31 +280,20 @@ def test_what_does_not_fit_is_told(folder: Path, tmp_path: Path) -> None:
         task_of("compact-teacher", "made.share=0.5")
 
 
-def test_none_made_is_as_none_given(
-    folder: Path, encoder: EncoderTask, tmp_path: Path
-) -> None:
+def test_none_made_is_as_none_given(folder: Path, encoder: EncoderTask, tmp_path: Path) -> None:
     real = encoder.groups[0].lists
     SyntheticQuestions.from_rows([], np.uint16).save(tmp_path, real)
     task = task_of("compact-asked", f"made.folder={tmp_path}")
-    assert (
-        isinstance(task, EncoderTask)
-        and len(task.groups) == 1
-        and len(task.train) == len(real)
-    )
+    assert isinstance(task, EncoderTask) and len(task.groups) == 1 and len(task.train) == len(real)
 
 
 def test_words_may_stay(encoder: EncoderTask) -> None:
     net, learns = encoder.build(), task_of("compact-encoder").build()
     assert isinstance(net, CompactNet) and isinstance(learns, CompactNet)
-    assert (
-        not net.encoder.words.weight.requires_grad
-        and learns.encoder.words.weight.requires_grad
-    )
+    assert not net.encoder.words.weight.requires_grad and learns.encoder.words.weight.requires_grad
     assert net.span.weight.requires_grad
 
 
 def test_rows_are_chosen_in_order() -> None:
-    found = RaggedArray.from_rows([[1, 2], [], [3], [4, 5, 6]], np.int32).take(
-        np.array([3, 1, 0])
-    )
+    found = RaggedArray.from_rows([[1, 2], [], [3], [4, 5, 6]], np.int32).take(np.array([3, 1, 0]))
     assert [found[row].tolist() for row in range(3)] == [[4, 5, 6], [], [1, 2]]

@@ -33,9 +33,7 @@ def pack(*lists: tuple[TrainingQuestion, list[Spans]]) -> Pack:
     ends = np.cumsum([0, *(len(every) for _, every in lists)]).tolist()
     return Pack(
         RaggedArray.from_rows([[110, 111, 112]] * len(lists), np.int32),
-        RaggedArray.from_rows(
-            [range(first, last) for first, last in pairwise(ends)], np.int32
-        ),
+        RaggedArray.from_rows([range(first, last) for first, last in pairwise(ends)], np.int32),
         RaggedArray.from_rows(slots, np.int16, width=3),
         RaggedArray.from_rows([[120, 121]] * len(slots), np.int32),
         RaggedArray.from_rows([range(130, 138)] * len(slots), np.int32),
@@ -61,13 +59,10 @@ def batch_of(*lists: tuple[TrainingQuestion, list[Spans]], **given: Any) -> List
 def output_of(batch: ListBatch, seed: int = 0) -> dict[str, Any]:
     """As a net would give it."""
     dice = torch.Generator().manual_seed(seed)
-    sizes = {
-        name: batch.pairs.ids.shape[:1] for name in ("relevance", "exit", "ambiguity")
-    }
+    sizes = {name: batch.pairs.ids.shape[:1] for name in ("relevance", "exit", "ambiguity")}
     sizes["span"] = (*batch.pairs.ids.shape, 2)
     return {
-        name: torch.randn(size, generator=dice, requires_grad=True)
-        for name, size in sizes.items()
+        name: torch.randn(size, generator=dice, requires_grad=True) for name, size in sizes.items()
     }
 
 
@@ -78,9 +73,7 @@ def span_loss(batch: ListBatch, shares: list[float]) -> float:
         chances[0, batch.first[0, 0, place], 0] += share
         chances[0, batch.last[0, 0, place], 1] += share
     first, last = losses.start_end(chances.log(), batch.pairs.region)
-    return float(
-        losses.span_loss(batch, torch.zeros(1, batch.valid.shape[1] + 1), first, last)
-    )
+    return float(losses.span_loss(batch, torch.zeros(1, batch.valid.shape[1] + 1), first, last))
 
 
 def test_every_answer_of_a_passage_should_be_likely() -> None:
@@ -91,15 +84,7 @@ def test_every_answer_of_a_passage_should_be_likely() -> None:
         for share in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     }
     assert min(found, key=found.__getitem__) == 0.5
-    assert (
-        found[0.0]
-        > found[0.1]
-        > found[0.3]
-        > found[0.5]
-        < found[0.7]
-        < found[0.9]
-        < found[1.0]
-    )
+    assert found[0.0] > found[0.1] > found[0.3] > found[0.5] < found[0.7] < found[0.9] < found[1.0]
     assert found[0.5] == pytest.approx(-2 * np.log(0.5), abs=1e-3)
     twice = batch_of((asked(), [[ONE, (0, 6, 6)]]))
     assert span_loss(twice, [1.0, 0.0]) == pytest.approx(0, abs=1e-3)
@@ -148,22 +133,12 @@ def test_a_question_alone_is_judged_by_its_last_slot() -> None:
         logits[:2, -1], torch.tensor([1.0, 0.0])
     )
     assert parts["alone"].item() == pytest.approx(wanted.item(), rel=1e-5)
-    (alone,) = torch.autograd.grad(
-        parts["alone"], output["ambiguity"], retain_graph=True
-    )
-    (beside,) = torch.autograd.grad(
-        parts["ambiguity"], output["ambiguity"], retain_graph=True
-    )
+    (alone,) = torch.autograd.grad(parts["alone"], output["ambiguity"], retain_graph=True)
+    (beside,) = torch.autograd.grad(parts["ambiguity"], output["ambiguity"], retain_graph=True)
     last = torch.tensor([[False, False, True]]).expand(3, 3).flatten()
     said = torch.tensor([True, True, False]).repeat_interleave(3)
-    assert ((alone != 0) == (last & said)).all() and (
-        (beside != 0) == (~last & said)
-    ).all()
-    for name, source in (
-        ("relevance", "relevance"),
-        ("span", "span"),
-        ("exit", "exit"),
-    ):
+    assert ((alone != 0) == (last & said)).all() and ((beside != 0) == (~last & said)).all()
+    for name, source in (("relevance", "relevance"), ("span", "span"), ("exit", "exit")):
         (slope,) = torch.autograd.grad(parts[name], output[source], retain_graph=True)
         assert not slope[last].any(), name
 

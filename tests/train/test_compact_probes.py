@@ -14,9 +14,7 @@ WIDTH = 12
 
 
 def asked(number: int, text: str, *, ambiguous: bool) -> Question:
-    pairs = tuple(
-        QAPair((f"{text} {part}",), (f"a{part}",)) for part in range(1 + ambiguous)
-    )
+    pairs = tuple(QAPair((f"{text} {part}",), (f"a{part}",)) for part in range(1 + ambiguous))
     kind = "multipleQAs" if ambiguous else "singleAnswer"
     return Question(str(number), text, (Annotation(kind, pairs),))
 
@@ -35,26 +33,18 @@ def drawn(count: int, seed: int) -> list[Question]:
 
 def test_it_learns_what_such_questions_are_asked_of() -> None:
     wording = fit_ngram_probe(drawn(400, seed=1))
-    assert (
-        wording("who sang the song ax")
-        > 1.5
-        > -2
-        > wording("what is the capital of ax")
-    )
+    assert wording("who sang the song ax") > 1.5 > -2 > wording("what is the capital of ax")
     assert wording("who sang ballads") > 0 > wording("what is the capital")
     assert wording.weights["who sang"] > 0 > wording.weights["#6"]
 
 
 def test_words_that_say_nothing_leave_the_share_of_ambiguous_questions() -> None:
     same = [
-        asked(number, f"when did x{number} end", ambiguous=number % 4 == 0)
-        for number in range(200)
+        asked(number, f"when did x{number} end", ambiguous=number % 4 == 0) for number in range(200)
     ]
     chance = fit_ngram_probe(same)("when did anything end")
     assert -1.3 < chance < -0.9  # log odds of a quarter: -1.1
-    assert (
-        abs(fit_ngram_probe(same, fewest=500)("when did anything end") - chance) < 0.1
-    )
+    assert abs(fit_ngram_probe(same, fewest=500)("when did anything end") - chance) < 0.1
 
 
 def test_it_is_the_same_each_time() -> None:
@@ -75,9 +65,7 @@ class Scripted:
 
 def numbered(number: int) -> Question:
     pair = QAPair((f"who is number {number}",), ("one",))
-    kind, pairs = (
-        ("multipleQAs", (pair, pair)) if number % 2 else ("singleAnswer", (pair,))
-    )
+    kind, pairs = ("multipleQAs", (pair, pair)) if number % 2 else ("singleAnswer", (pair,))
     return Question(str(number), f"who is number {number}", (Annotation(kind, pairs),))
 
 

@@ -29,12 +29,7 @@ from whichsense.lab.compact import scorer_fitting as read_module
 from whichsense.lab.compact.batches_of_lists import SYNTHETIC_FILE, build_list_batch
 from whichsense.lab.compact.encoder_task import EncoderTask
 from whichsense.lab.compact.final_task import CompactTask
-from whichsense.lab.compact.list_task import (
-    NET,
-    load_start,
-    load_vocabulary,
-    normalize_weights,
-)
+from whichsense.lab.compact.list_task import NET, load_start, load_vocabulary, normalize_weights
 from whichsense.lab.compact.lists import to_passage_places
 from whichsense.lab.compact.losses import evaluate_lists
 from whichsense.lab.compact.questions import (
@@ -76,12 +71,7 @@ from whichsense.models.bases import load_base
 from whichsense.models.compact import scorer_features
 from whichsense.models.compact.encoder import END, CompactModel
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, load
-from whichsense.models.compact.nets import (
-    CompactNet,
-    QuantizedLinear,
-    WriterConfig,
-    net_from_bert,
-)
+from whichsense.models.compact.nets import CompactNet, QuantizedLinear, WriterConfig, net_from_bert
 from whichsense.models.compact.rewrite_support import locate
 from whichsense.models.compact.rewriting import candidates_of, likelihoods
 from whichsense.models.compact.scene import Compact, Scene
@@ -134,15 +124,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     changes = (f"lists.folder={folder / 'lists'}", "data.limit=6", "data.dev_limit=6")
     with pytest.MonkeyPatch.context() as patch:
         fit_on_few(patch)
-        done = train_recipe(
-            "compact", folder / "compact-tiny", changes, tiny=True, say=said.append
-        )
+        done = train_recipe("compact", folder / "compact-tiny", changes, tiny=True, say=said.append)
     assert done.folder == folder / "compact-tiny" and done.steps == 30
     before = [line for line in said if line.startswith("Before")]
-    assert (
-        len(before) > 4
-        and len({line for line in before if "compact-teacher" in line}) >= 1
-    )
+    assert len(before) > 4 and len({line for line in before if "compact-teacher" in line}) >= 1
     return folder
 
 
@@ -155,9 +140,7 @@ def series(folder: Path, name: str) -> list[float]:
         ]
 
 
-@pytest.mark.parametrize(
-    ("phase", "share"), [(name, SLOW.get(name, 0.85)) for name in PHASES]
-)
+@pytest.mark.parametrize(("phase", "share"), [(name, SLOW.get(name, 0.85)) for name in PHASES])
 def test_losses_fall(phase: str, share: float, runs: Path) -> None:
     found = series(runs / f"{phase}-tiny", "loss")
     assert len(found) >= 3 and found[-1] < share * found[0]
@@ -170,9 +153,7 @@ def test_the_writer_learns_by_heart(runs: Path) -> None:
     net, examples = task.build(), task.draw_examples(random.Random(0))
     batch = collate(examples)
     assert len(examples) == 16 and {len(one.output) for one in examples} != {1}
-    optimizer = torch.optim.AdamW(
-        [one for one in net.parameters() if one.requires_grad], lr=3e-3
-    )
+    optimizer = torch.optim.AdamW([one for one in net.parameters() if one.requires_grad], lr=3e-3)
     found = []
     for _ in range(40):
         loss, _ = task.loss(net, batch)
@@ -198,17 +179,13 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     assert not torch.equal(first["out.weight"], asker["out.weight"])
     asked = torch.load(models[5] / NET)
     assert len(np.load(models[4] / SYNTHETIC_FILE)["lists"]) > 0
-    assert list(
-        models[4].glob("of-*/scores-*/*.npz")
-    )  # what the teacher said of them, too
+    assert list(models[4].glob("of-*/scores-*/*.npz"))  # what the teacher said of them, too
     assert not torch.equal(encoder["span.weight"], asked["span.weight"])
     assert torch.equal(
         encoder["encoder.words.weight"], asked["encoder.words.weight"]
     )  # which the writer learnt with
     topics = torch.load(models[6] / NET)
-    assert not torch.equal(
-        asked["verdict.dense.weight"], topics["verdict.dense.weight"]
-    )
+    assert not torch.equal(asked["verdict.dense.weight"], topics["verdict.dense.weight"])
     same = {name for name in asked if torch.equal(asked[name], topics[name])}
     assert {
         "encoder.layers.0.wide.weight",
@@ -216,20 +193,14 @@ def test_phases_build_on_each_other(runs: Path) -> None:
         "exit_relevance.out.weight",
     } <= same
     assert (
-        not {
-            "encoder.layers.1.wide.weight",
-            "encoder.layers.1.wide.scale",
-            "relevance.out.weight",
-        }
+        not {"encoder.layers.1.wide.weight", "encoder.layers.1.wide.scale", "relevance.out.weight"}
         & same
     )
-    whole = (
-        load(models[7]).weights
-    )  # the encoder is what it was, the writer as it came out of its last recipe
+    whole = load(
+        models[7]
+    ).weights  # the encoder is what it was, the writer as it came out of its last recipe
     np.testing.assert_allclose(whole["span.weight"], topics["span.weight"], atol=1e-6)
-    np.testing.assert_allclose(
-        whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6
-    )
+    np.testing.assert_allclose(whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6)
     assert (
         (models[4] / SYNTHETIC_FILE).exists()
         and (models[7] / "scorer.json").exists()
@@ -282,9 +253,7 @@ def test_a_writer_goes_on_from_a_weights_folder(runs: Path, further: Path) -> No
     for name in ("early.onnx", "late.onnx", "verdict.onnx", *MORE_GRAPHS):
         assert (further / name).read_bytes() == (before / name).read_bytes(), name
     assert (further / TAGGER).read_bytes() == b"its tagger"
-    assert (further / "writer.onnx").read_bytes() != (
-        before / "writer.onnx"
-    ).read_bytes()
+    assert (further / "writer.onnx").read_bytes() != (before / "writer.onnx").read_bytes()
     assert not (further / "scorer.json").exists()  # nothing was held out to fit it on
     old, new = (CompactModel(folder).config for folder in (before, further))
     assert new == old
@@ -295,9 +264,7 @@ def test_shares_are_of_what_is_rewritten(runs: Path, further: Path) -> None:
     task = load_recipe("compact", changes, tiny=True).make()
     assert isinstance(task, CompactTask)
     readings, asked = task.examples.readings, task.examples.pack.asked
-    mine = np.array(
-        [asked[one.number].source.endswith("mine.json") for one in readings]
-    )
+    mine = np.array([asked[one.number].source.endswith("mine.json") for one in readings])
     assert mine.any()
     each = np.diff(np.array(task.cumulative_shares), prepend=0)
     assert each[mine].sum() / each.sum() == pytest.approx(0.6)
@@ -335,32 +302,18 @@ def test_examples_say_what_they_must(runs: Path) -> None:
     examples, text = task.examples, task.start.vocabulary.__getitem__
     for reading in examples.readings[:8]:
         made = examples.rewrite(reading, None)
-        assert (
-            made is not None
-            and len(made.output) == len(made.weights)
-            and made.output[-1] == END
-        )
+        assert made is not None and len(made.output) == len(made.weights) and made.output[-1] == END
         told = " ".join(map(text, made.prompt.ids[made.prompt.asked :]))
-        assert (
-            " ".join(map(text, task.tokenizer.ids(reading.rewriting.answers[0])[-1:]))
-            in told
-        )
+        assert " ".join(map(text, task.tokenizer.ids(reading.rewriting.answers[0])[-1:])) in told
         assert max(made.weights) > 1  # something is inserted
     for number in range(len(examples.pack)):
-        restored, answered = (
-            examples.restored_question(number, rng),
-            examples.answer(number, rng),
-        )
+        restored, answered = (examples.restored_question(number, rng), examples.answer(number, rng))
         if restored is not None:
             assert restored.prompt.ids[1] == RESTORE and max(restored.weights) == 2.5
-            assert restored.output[:-1] == examples.question(
-                examples.pack.asked[number].text
-            )
+            assert restored.output[:-1] == examples.question(examples.pack.asked[number].text)
         if answered is not None:
             assert answered.prompt.ids[1] == ANSWER and len(answered.output) > 1
-    made = [
-        examples.restored_sentence(row, rng) for row in range(len(examples.pack.texts))
-    ]
+    made = [examples.restored_sentence(row, rng) for row in range(len(examples.pack.texts))]
     assert any(one is not None for one in made)
     with pytest.raises(BadConfig, match=r"draw\.kinds"):
         writer(runs, "draw.kinds={poems = 1.0}")
@@ -399,9 +352,7 @@ def test_a_weights_folder_is_a_start_as_its_net_is(runs: Path) -> None:
     for (name, one), other in zip(exact.named_modules(), coded.modules(), strict=True):
         if isinstance(one, QuantizedLinear):
             assert isinstance(other, QuantizedLinear)
-            assert torch.allclose(one.used_weight(), other.used_weight(), atol=1e-6), (
-                name
-            )
+            assert torch.allclose(one.used_weight(), other.used_weight(), atol=1e-6), name
             assert torch.allclose(one.scale, other.scale, atol=1e-6), name
 
 
@@ -423,19 +374,13 @@ def test_hits_take_the_place_of_an_index(runs: Path, tmp_path: Path) -> None:
         f"lists.folder={tmp_path / 'lists'}",
         "teacher.model=",
     )
-    rows = {
-        one.text: plain.train.slots[n].tolist()
-        for n, one in enumerate(plain.train.asked)
-    }
+    rows = {one.text: plain.train.slots[n].tolist() for n, one in enumerate(plain.train.asked)}
     assert same.train.asked and all(
-        len(same.train.slots[n]) == len(rows[one.text])
-        for n, one in enumerate(same.train.asked)
+        len(same.train.slots[n]) == len(rows[one.text]) for n, one in enumerate(same.train.asked)
     )
     with pytest.raises(BadConfig, match=r"data\.index"):
         load_recipe(
-            "compact",
-            (f"model.start={runs / 'compact-tiny' / 'model'}", files),
-            tiny=True,
+            "compact", (f"model.start={runs / 'compact-tiny' / 'model'}", files), tiny=True
         ).make()
     with pytest.raises(BadInput, match="no hits for the question"):
         joint(runs, f"data.hits={tmp_path / 'a.jsonl'}", "data.held=0", "lists.folder=")
@@ -453,9 +398,7 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     task = joint(runs)
     folder = runs / "compact-tiny" / "model"
     net = task.build().eval()  # with int8 arithmetic on
-    net.load_state_dict(
-        torch.load(runs / f"{ENCODER}-tiny" / "model" / NET, weights_only=True)
-    )
+    net.load_state_dict(torch.load(runs / f"{ENCODER}-tiny" / "model" / NET, weights_only=True))
     assert isinstance(net, CompactNet)
     with torch.inference_mode():
         found = evaluate_lists(
@@ -475,23 +418,15 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     assert scene.answers and all(
         mention.surface for answer in scene.answers for mention in answer.mentions
     )
-    answers = [
-        locate(scene, one) for one in candidates_of(scene, range(len(scene.answers)))
-    ]
+    answers = [locate(scene, one) for one in candidates_of(scene, range(len(scene.answers)))]
     scores = likelihoods(scene, [question], answers)[0]
     assert all(score < 0 for score in scores)
-    probabilities = (
-        scene.probabilities
-    )  # by the scorer, which is fitted when training is over
-    assert len(probabilities) == len(scene.answers) and all(
-        0 < one < 1 for one in probabilities
-    )
+    probabilities = scene.probabilities  # by the scorer, which is fitted when training is over
+    assert len(probabilities) == len(scene.answers) and all(0 < one < 1 for one in probabilities)
     assert 0 < scene.ambiguous < 1 and 0 < scene.answerable < 1
 
 
-def test_the_scorer_knows_right_answers(
-    runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_scorer_knows_right_answers(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitted on what the model says of questions that it learnt, it gives right candidates more than wrong ones."""
     from whichsense import sample
     from whichsense.lab.datasets import load
@@ -499,17 +434,14 @@ def test_the_scorer_knows_right_answers(
     fit_on_few(monkeypatch)
     learnt = {one.text for one in joint(runs).train.asked}
     own = [question for question in load("sample/questions") if question.text in learnt]
-    own += [
-        question for question in load("sample/questions") if question.text not in learnt
-    ][:8]
+    own += [question for question in load("sample/questions") if question.text not in learnt][:8]
     folder = runs / "compact-tiny" / "model"
     source = CorpusQuestions(sample.index(), own)
     scorer = fit_scorer(folder, source)
     found: dict[bool, list[float]] = {True: [], False: []}
     for question, scene in read_scenes(UnfittedCompact(folder), source):
         rows = [
-            scorer_features.of_answer(place, scene.context)
-            for place in range(len(scene.answers))
+            scorer_features.of_answer(place, scene.context) for place in range(len(scene.answers))
         ]
         for answer, chance in zip(
             scene.answers, scorer.in_large.answer.probabilities(rows), strict=True
@@ -536,9 +468,7 @@ def test_an_index_that_torch_searches_is_searched_here(
     index = sample.index()
     assert can_fork(index)
     (tmp_path / "bert.json").write_text("{}")
-    monkeypatch.setattr(
-        index, "manifest", replace(index.manifest, encoder=str(tmp_path))
-    )
+    monkeypatch.setattr(index, "manifest", replace(index.manifest, encoder=str(tmp_path)))
     assert not can_fork(index)
 
 
@@ -547,25 +477,18 @@ def test_the_scorer_asks_no_more_than_is_needed() -> None:
     every = Counter(one.kind for one in scorer_questions(source, None))
     assert every[CorpusKind.LARGE] == every[CorpusKind.SAMPLE] == len(source.questions)
     some = [
-        one
-        for one in scorer_questions(source, None, enough=40)
-        if one.kind is CorpusKind.LARGE
+        one for one in scorer_questions(source, None, enough=40) if one.kind is CorpusKind.LARGE
     ]
     assert (
         30 < len(some) < 60
-        and [one.question for one in some]
-        == source.questions[:: round(len(source.questions) / 40)]
+        and [one.question for one in some] == source.questions[:: round(len(source.questions) / 40)]
     )
 
 
-def test_a_stopped_fit_goes_on(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_fit_goes_on(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read is not read again; the scorer is that of an unbroken fit."""
     folder, source = runs / "compact-tiny" / "model", training_half_of_sample()
-    asked = [
-        ScorerQuestion(CorpusKind.LARGE, source, one) for one in source.questions[:6]
-    ]
+    asked = [ScorerQuestion(CorpusKind.LARGE, source, one) for one in source.questions[:6]]
     parts = tmp_path / "parts"
 
     def read(place: Path) -> read_module.ScorerData:
@@ -616,9 +539,7 @@ def test_what_holds_an_answer_can_be_left_out(runs: Path) -> None:
             for one in scene.evidence.passages
         ]
         assert list(left.evidence.passages) == [
-            one
-            for one, holding in zip(scene.evidence.passages, held, strict=True)
-            if not holding
+            one for one, holding in zip(scene.evidence.passages, held, strict=True) if not holding
         ]
         assert not any(is_right(answer, question) for answer in left.answers)
         taken += held.count(True)
@@ -646,16 +567,11 @@ def test_judges_learn_from_corpora_like_their_own(runs: Path) -> None:
     read = [ReadQuestion(right, scene.context, kinds.LARGE)] * 40 + [
         ReadQuestion(wrong, scene.context, kinds.SMALL)
     ] * 9
-    scorer = fit_nets(
-        [*read, ReadQuestion(wrong, scene.context, kinds.EMPTIED)], AmbiguityProbes()
-    )
+    scorer = fit_nets([*read, ReadQuestion(wrong, scene.context, kinds.EMPTIED)], AmbiguityProbes())
     rows = read[0].rows[:1]
     assert scorer.in_large.answer.probabilities(rows)[0] > 0.6
     assert scorer.in_small.answer.probabilities(rows)[0] < 0.2
-    assert (
-        scorer.in_small.single_under is None
-        and scorer.in_large.single_under is not None
-    )
+    assert scorer.in_small.single_under is None and scorer.in_large.single_under is not None
 
 
 def test_small_corpora_answer_what_their_questions_say() -> None:
@@ -679,16 +595,12 @@ def test_small_corpora_answer_what_their_questions_say() -> None:
         assert question.is_ambiguous <= (len(question.answers) > 1)
 
 
-def test_teacher_scores_are_its_own_and_kept(
-    runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = joint(runs)
     folder = runs / "compact-teacher-tiny" / "model"
     kept = score_lists(folder, task.train, str(runs / "lists"), 96)
     anew = score_lists(folder, task.train, "", 96)
-    assert all(
-        np.array_equal(one, other) for one, other in zip(kept, anew, strict=True)
-    )
+    assert all(np.array_equal(one, other) for one, other in zip(kept, anew, strict=True))
     assert len(kept.relevance) == len(task.train.spans)
     net = load_teacher(folder)
     batch = build_list_batch(task.train, [1], [task.train.slot_range(1)], 96)
@@ -705,29 +617,20 @@ def test_teacher_scores_are_its_own_and_kept(
         batch.pairs.heads[:, 1:, None],
     )
     assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
-    monkeypatch.setattr(
-        teacher, "load_teacher", lambda folder: pytest.fail("asked again")
-    )
+    monkeypatch.setattr(teacher, "load_teacher", lambda folder: pytest.fail("asked again"))
     score_lists(folder, task.train, str(runs / "lists"), 96)
 
 
 def test_a_model_may_teach_itself(runs: Path) -> None:
     """What it goes on from says the same at every step, however far it has come."""
     first = runs / "compact-tiny" / "model"
-    own = (
-        f"model.start={first}",
-        f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}",
-    )
+    own = (f"model.start={first}", f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}")
     task = joint(runs, *own, "teacher.itself=0.5")
     net = task.build().eval()
     batches = [batch for epoch in range(8) for batch in task.batches(epoch, 0)]
     assert {batch.itself for batch in batches} == {False, True}
     taught = next(batch for batch in batches if batch.itself)
-    said = (
-        net.read(*taught.lists.pairs[:3])["relevance"]
-        .detach()
-        .view_as(taught.lists.valid)
-    )
+    said = net.read(*taught.lists.pairs[:3])["relevance"].detach().view_as(taught.lists.valid)
     alike = task.loss(net, taught._replace(itself=True))[1]["taught"]
     with torch.no_grad():
         net.relevance.out.weight.mul_(-1)
@@ -740,18 +643,14 @@ def test_a_model_may_teach_itself(runs: Path) -> None:
     )
 
 
-def test_what_training_went_on_from_may_stay_in_the_mean(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_what_training_went_on_from_may_stay_in_the_mean(runs: Path, tmp_path: Path) -> None:
     first = runs / f"{ENCODER}-tiny" / "model"
     task = joint(runs, f"model.start={first}", "model.kept=0.25")
     net = task.build()
     with torch.no_grad():
         net.span.weight.add_(1.0)
     task.save(net, tmp_path)
-    before, written = (
-        torch.load(folder / NET, weights_only=True) for folder in (first, tmp_path)
-    )
+    before, written = (torch.load(folder / NET, weights_only=True) for folder in (first, tmp_path))
     assert torch.allclose(written["span.weight"], before["span.weight"] + 0.75)
     assert torch.equal(written["relevance.out.weight"], before["relevance.out.weight"])
     with pytest.raises(BadConfig, match=r"give model\.start"):
@@ -783,15 +682,10 @@ def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
         transformers.MPNetConfig(vocab_size=len(vocabulary) + 4, **size)
     )
     net = TeacherNet(encoder, numbers).eval()
-    task = load_recipe(
-        "compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True
-    ).make()
+    task = load_recipe("compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True).make()
     assert isinstance(task, TeacherTask)
     batch = build_list_batch(task.train, [0], [task.train.slot_range(0)], 96)
-    assert not net.typed and net(batch.pairs)["span"].shape == (
-        *batch.pairs.ids.shape,
-        2,
-    )
+    assert not net.typed and net(batch.pairs)["span"].shape == (*batch.pairs.ids.shape, 2)
     with pytest.raises(BadConfig, match="uncased word pieces"):
         map_vocabulary(Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))])
 
@@ -816,27 +710,16 @@ def test_an_empty_checkpoint_to_start_from_is_told(runs: Path, tmp_path: Path) -
 def test_given_models_are_not_trained_again(runs: Path, tmp_path: Path) -> None:
     """What a person gives takes the place of the recipe before."""
     said: list[str] = []
-    changes = (
-        "train.steps=1",
-        "train.evaluate_every=1",
-        "data.limit=2",
-        "data.dev_limit=2",
-    )
+    changes = ("train.steps=1", "train.evaluate_every=1", "data.limit=2", "data.dev_limit=2")
     given = f"model.start={runs / 'compact-reader-tiny' / 'model'}", "teacher.model="
     train_recipe(
-        "compact-encoder",
-        tmp_path / "mine",
-        (*changes, *given),
-        tiny=True,
-        say=said.append,
+        "compact-encoder", tmp_path / "mine", (*changes, *given), tiny=True, say=said.append
     )
     assert not any(line.startswith("Before") for line in said)
 
 
 def losses_of(task: EncoderTask, **changes: Any) -> Any:
-    batch = build_list_batch(
-        task.train, [0, 1], [task.train.slot_range(n) for n in (0, 1)], 96
-    )
+    batch = build_list_batch(task.train, [0, 1], [task.train.slot_range(n) for n in (0, 1)], 96)
     batch = batch._replace(**changes)
     pairs, length = batch.pairs.ids.shape
     flat = {
@@ -863,9 +746,9 @@ def test_the_loss_knows_right_from_wrong(runs: Path) -> None:
     assert losses.read(output | {"span": span}, batch)["span"] < even["span"] - 1
     nothing = replace_held(batch)
     assert (
-        losses.read(
-            output | {"relevance": torch.full_like(output["relevance"], -5.0)}, nothing
-        )["relevance"]
+        losses.read(output | {"relevance": torch.full_like(output["relevance"], -5.0)}, nothing)[
+            "relevance"
+        ]
         < 0.05
     )
 
@@ -879,19 +762,14 @@ def replace_held(batch: Any) -> Any:
 
 def test_the_eight_recipes_learn_from_the_same_lists() -> None:
     found = [load_recipe(name).options for name in PHASES]
-    assert all(
-        one.data == found[0].data and one.lists == found[0].lists for one in found
-    )
+    assert all(one.data == found[0].data and one.lists == found[0].lists for one in found)
     shapes = [replace(one.model, start="", int8=False) for one in found[1:3]]
     assert shapes[0] == shapes[1] and found[0].model.longest == shapes[0].longest
 
 
 def topical(runs: Path, *changes: str) -> EncoderTask:
     """The task of compact-topics over the lists of the tiny run, with its teacher."""
-    given = [
-        f"model.start={runs / f'{ASKED}-tiny' / 'model'}",
-        f"lists.folder={runs / 'lists'}",
-    ]
+    given = [f"model.start={runs / f'{ASKED}-tiny' / 'model'}", f"lists.folder={runs / 'lists'}"]
     given += [
         f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}",
         "data.limit=6",
@@ -904,11 +782,7 @@ def topical(runs: Path, *changes: str) -> EncoderTask:
 
 
 def test_weights_that_leave_nothing_to_draw_are_told() -> None:
-    assert normalize_weights(0.5, np.array([3.0, 1.0, 0.0])).tolist() == [
-        0.375,
-        0.125,
-        0.0,
-    ]
+    assert normalize_weights(0.5, np.array([3.0, 1.0, 0.0])).tolist() == [0.375, 0.125, 0.0]
     assert normalize_weights(0.0, np.zeros(2)).tolist() == [0.0, 0.0]
     for weights in ([0.0, 0.0], [2.0, -1.0]):
         with pytest.raises(BadConfig, match=r"data\.weights"):
@@ -921,9 +795,7 @@ def test_topics_join_the_lists(runs: Path) -> None:
     assert first < count and all(one.complete for one in task.train.asked[first:])
     assert task.probabilities[first:].sum() == pytest.approx(0.4)
     assert task.probabilities.sum() == pytest.approx(1.0)
-    assert task.scores is not None and len(task.scores.relevance) == len(
-        task.train.slots.values
-    )
+    assert task.scores is not None and len(task.scores.relevance) == len(task.train.slots.values)
     rng = np.random.default_rng(0)
     for number in range(first, count):  # none of its answers is left out
         assert task.sample_slots(number, rng) == list(task.train.slot_range(number))

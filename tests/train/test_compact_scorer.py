@@ -10,9 +10,7 @@ from whichsense.lab.compact.scorer_fitting import cross_fit, fit
 calibration = pytest.importorskip("sklearn.calibration")
 
 
-def made(
-    count: int, seed: int
-) -> tuple[list[dict[str, float]], list[float], list[float]]:
+def made(count: int, seed: int) -> tuple[list[dict[str, float]], list[float], list[float]]:
     """Rows whose label has a known probability; the third feature says nothing, and the second acts by its square."""
     random = np.random.default_rng(seed)
     one, two, noise = (random.standard_normal(count) for _ in range(3))
@@ -31,9 +29,7 @@ def test_probabilities_are_true_on_rows_that_were_not_seen() -> None:
     fresh, right, chance = made(4000, 1)
     found = net.probabilities(fresh)
     # As many questions in each bin: the mean gap is the calibration error.
-    shares, said = calibration.calibration_curve(
-        right, found, n_bins=10, strategy="quantile"
-    )
+    shares, said = calibration.calibration_curve(right, found, n_bins=10, strategy="quantile")
     assert np.abs(shares - said).mean() < 0.05
     assert float(np.abs(np.array(found) - chance).mean()) < 0.25
     weights = dict(zip(net.names, net.weights.tolist(), strict=True))
@@ -48,17 +44,12 @@ def test_what_is_said_of_unseen_rows_does_not_depend_on_their_labels() -> None:
     rows, labels, _ = made(400, 0)
     groups = [place // 4 for place in range(400)]
     other = [
-        1 - label if group == 7 else label
-        for label, group in zip(labels, groups, strict=True)
+        1 - label if group == 7 else label for label, group in zip(labels, groups, strict=True)
     ]
     (net, unseen), (net_again, unseen_again) = (
         cross_fit(rows, given, groups) for given in (labels, other)
     )
     own = slice(28, 32)
-    assert (
-        unseen[own] == pytest.approx(unseen_again[own]) != net.probabilities(rows[own])
-    )
-    assert net.probabilities(rows[own]) != pytest.approx(
-        net_again.probabilities(rows[own])
-    )
+    assert unseen[own] == pytest.approx(unseen_again[own]) != net.probabilities(rows[own])
+    assert net.probabilities(rows[own]) != pytest.approx(net_again.probabilities(rows[own]))
     assert unseen != pytest.approx(unseen_again)

@@ -38,9 +38,7 @@ from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, Support
 from whichsense.text.words import words
 from whichsense.types import Passage
 
-SENTENCE = (
-    "In 1990, Ann Lee, a nurse from Ohio, won the first race in Rome by 3 metres."
-)
+SENTENCE = "In 1990, Ann Lee, a nurse from Ohio, won the first race in Rome by 3 metres."
 TEXT = f"{SENTENCE} Bob Roe was second in 1991. The race is held in May near Naples."
 
 
@@ -96,14 +94,9 @@ def test_passages_give_both_labels() -> None:
 def test_questions_with_a_passage_give_true_and_false_claims() -> None:
     passage = Context("Race", TEXT, gold=True)
     questions = []
-    for text, answer in (
-        ("Who won in 1990?", "Ann Lee"),
-        ("Who was second?", "Bob Roe"),
-    ):
+    for text, answer in (("Who won in 1990?", "Ann Lee"), ("Who was second?", "Bob Roe")):
         annotation = Annotation("singleAnswer", (QAPair((answer,), (text,)),))
-        questions.append(
-            GroundedQuestion(text, text, (annotation,), passages=(passage,))
-        )
+        questions.append(GroundedQuestion(text, text, (annotation,), passages=(passage,)))
     made = list(grounded_examples(questions, "squad", random.Random(0)))
     true = {one.claim for one in made if one.supported}
     false = {one.claim for one in made if not one.supported}
@@ -145,9 +138,7 @@ def test_examples_are_encoded_as_they_are_read(tmp_path: Path) -> None:
     task = build_task(tmp_path)
     batch = task.batch([0, 1])
     first = examples()[0]
-    expected = pair(
-        task.tokenizer, task.tokenizer.ids(first.claim), first.title, first.text
-    )
+    expected = pair(task.tokenizer, task.tokenizer.ids(first.claim), first.title, first.text)
     assert batch.ids[0, : len(expected)].tolist() == expected.ids
     assert batch.types[0, : len(expected)].tolist() == expected.types
 
@@ -162,9 +153,7 @@ def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     task.save(net, folder)
-    assert set(torch.load(folder / ADAPTERS, weights_only=True)) == set(
-        own_weights(net)
-    )
+    assert set(torch.load(folder / ADAPTERS, weights_only=True)) == set(own_weights(net))
     task.finish(folder)
     assert (folder / NETS).exists()
     # The verifier's matrices are referred to, not stored again.
@@ -200,9 +189,7 @@ def test_a_stale_judge_is_exported_again(tmp_path: Path) -> None:
 
 def test_judged_answers_count_as_other_sources_do() -> None:
     """What the net is fitted on is the same however many judged answers there are."""
-    made = [
-        replace(examples()[0], source="made", supported=n % 2 == 0) for n in range(8)
-    ]
+    made = [replace(examples()[0], source="made", supported=n % 2 == 0) for n in range(8)]
     judged = [replace(one, source=FEEDBACK) for one in made]
     rows = [{SAYS: 2.0 * one.supported - 1, "said": 0.5} for one in made]
     few = fit_network([*made, *judged], rows * 2)

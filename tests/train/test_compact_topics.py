@@ -13,12 +13,7 @@ pytest.importorskip("torch")
 
 from whichsense.errors import BadConfig
 from whichsense.lab.compact.questions import DataConfig, is_held_out, wordings
-from whichsense.lab.compact.topics import (
-    Topics,
-    build_topic_lists,
-    split_topics,
-    topic_of,
-)
+from whichsense.lab.compact.topics import Topics, build_topic_lists, split_topics, topic_of
 from whichsense.lab.datasets import find_near_duplicates, load
 from whichsense.models.compact.encoder import WEIGHTS, Embeddings
 from whichsense.text.words import normalize
@@ -66,11 +61,7 @@ def test_nothing_that_is_measured_is_learnt(shipped: Topics) -> None:
 def test_topics_have_questions_of_every_kind(shipped: Topics) -> None:
     answers = [len(one.answers) for one in shipped.questions]
     assert len(shipped.names) > 700 and min(answers) == 0
-    assert (
-        sum(count > 1 for count in answers)
-        > sum(count == 1 for count in answers)
-        > 2000
-    )
+    assert sum(count > 1 for count in answers) > sum(count == 1 for count in answers) > 2000
 
 
 def test_a_fifth_of_the_topics_is_held_out_but_for_those_that_were_judged() -> None:
@@ -92,10 +83,7 @@ def test_corpora_hold_what_their_questions_ask() -> None:
     assert sum(len(one.questions) for one in sources) == len(learnt.questions)
     for source in sources:
         for question in source.questions[:20]:
-            best = [
-                topic_of(hit.passage.id)
-                for hit in source.index.search(question.text, 10)
-            ]
+            best = [topic_of(hit.passage.id) for hit in source.index.search(question.text, 10)]
             assert topic_of(question.id) in best
 
 
@@ -111,22 +99,16 @@ def test_answers_stand_in_passages_of_the_topic_alone(tmp_path: Path) -> None:
             row = int(pack.slots.values[slot])
             pieces = [*pack.titles[row], *pack.texts[row]]
             spans[one.text] += [
-                " ".join(vocabulary[p] for p in pieces[a : b + 1])
-                for _, a, b in pack.spans[slot]
+                " ".join(vocabulary[p] for p in pieces[a : b + 1]) for _, a, b in pack.spans[slot]
             ]
-    assert sorted(spans["who ran first"]) == [
-        "ann",
-        "bea",
-    ]  # Ann of the other topic is another one
+    assert sorted(spans["who ran first"]) == ["ann", "bea"]  # Ann of the other topic is another one
     assert spans["who swam"] == ["ann"] and spans["who flew"] == []
 
 
 @pytest.mark.parametrize(
     "damage", [None, "{", '{"id": "race-q1", "question": "who"}', '["race-q1"]']
 )
-def test_topics_that_cannot_be_read_are_told(
-    damage: str | None, tmp_path: Path
-) -> None:
+def test_topics_that_cannot_be_read_are_told(damage: str | None, tmp_path: Path) -> None:
     path = written(tmp_path / "topics") / "questions.jsonl"
     if damage is None:
         path.unlink()
@@ -141,8 +123,7 @@ def test_questions_that_are_kept_are_left_out(tmp_path: Path) -> None:
     kept = next(iter(load("sample/questions")))
     with open(folder / "questions.jsonl", "a", encoding="utf-8") as file:
         file.write(
-            json.dumps({"id": "race-q9", "question": kept.text, "answers": [["Ann"]]})
-            + "\n"
+            json.dumps({"id": "race-q9", "question": kept.text, "answers": [["Ann"]]}) + "\n"
         )
     data = replace(DATA, topics=str(folder), without=("sample/questions",))
     asked = {one.text for some in split_topics(data) for one in some.questions}
@@ -181,11 +162,7 @@ def written(folder: Path) -> Path:
             },
         ],
         "questions": [
-            {
-                "id": "race-q1",
-                "question": "who ran first",
-                "answers": [["Ann"], ["Bea"]],
-            },
+            {"id": "race-q1", "question": "who ran first", "answers": [["Ann"], ["Bea"]]},
             {"id": "lake-q1", "question": "who swam", "answers": [["Ann"]]},
             {"id": "lake-u1", "question": "who flew", "answers": []},
         ],

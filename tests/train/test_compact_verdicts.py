@@ -10,11 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from whichsense.lab.compact import losses
-from whichsense.lab.compact.batches_of_lists import (
-    ListBatch,
-    TeacherScores,
-    build_list_batch,
-)
+from whichsense.lab.compact.batches_of_lists import ListBatch, TeacherScores, build_list_batch
 from whichsense.lab.compact.lists import Pack, RaggedArray
 from whichsense.lab.compact.questions import TrainingQuestion
 from whichsense.models.compact.nets import CompactConfig, CompactNet
@@ -55,16 +51,10 @@ def gold(made: ListBatch) -> list[tuple[int, int]]:
 def test_later_rounds_find_what_the_best_hides() -> None:
     made = batch()
     one, two = gold(made)
-    first, last, chances = losses.likely_spans(
-        scores(made, one, two), made.pairs.region
-    )
+    first, last, chances = losses.likely_spans(scores(made, one, two), made.pairs.region)
     found = list(zip(first[0].tolist(), last[0].tolist(), strict=True))
     assert found[0] == one and two in found
-    trusted = [
-        float(chance)
-        for span, chance in zip(found, chances[0], strict=True)
-        if span == two
-    ]
+    trusted = [float(chance) for span, chance in zip(found, chances[0], strict=True) if span == two]
     assert trusted[0] < 0.1 and max(trusted) > 0.5  # once the best one is gone
     assert all(made.pairs.region[0, a : b + 1].all() for a, b in found[:4])
 
@@ -75,13 +65,7 @@ class Judge(CompactNet):
     def __init__(self, said: Spans) -> None:
         super().__init__(
             CompactConfig(
-                vocabulary=200,
-                width=8,
-                heads=2,
-                inner=8,
-                positions=32,
-                layers=2,
-                early=1,
+                vocabulary=200, width=8, heads=2, inner=8, positions=32, layers=2, early=1
             )
         )
 
@@ -109,9 +93,7 @@ def test_both_answers_of_a_passage_are_right() -> None:
     both = loss_of(made, {one, two}, one, two)
     assert both < 0.01
     assert loss_of(made, {one}, one, two) > 0.5 > 50 * both
-    assert (
-        loss_of(made, {one, two}, one) < 0.01
-    )  # gold ones are asked about, likely or not
+    assert loss_of(made, {one, two}, one) < 0.01  # gold ones are asked about, likely or not
 
 
 def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
@@ -122,17 +104,11 @@ def test_a_gold_span_that_is_found_and_hardly_believed_is_asked_about() -> None:
     believed[0, one[0], 0] += 2.0
     believed[0, one[1], 1] += 2.0
     first, last, chances = losses.likely_spans(believed, made.pairs.region)
-    output = {
-        "span": believed,
-        "relevance": torch.zeros(1),
-        "states": torch.zeros(1, LONGEST, 8),
-    }
+    output = {"span": believed, "relevance": torch.zeros(1), "states": torch.zeros(1, LONGEST, 8)}
     assert (
         float(losses.loss(Judge(set()), output, made, NO_ARTICLES)) > 1
     )  # nothing is right but it, and it is denied
-    assert (
-        max(chances[(first == one[0]) & (last == one[1])].tolist(), default=0.0) < 1e-3
-    )
+    assert max(chances[(first == one[0]) & (last == one[1])].tolist(), default=0.0) < 1e-3
 
 
 def test_what_else_is_likely_is_wrong() -> None:
@@ -159,11 +135,7 @@ def test_an_article_in_front_changes_nothing() -> None:
     longer = (first - 1, last)
     said = {(first, last), longer}
     article = made.pairs.ids[0, first - 1 : first]
-    assert (
-        loss_of(made, said, longer, articles=article)
-        < 0.05
-        < loss_of(made, said, longer)
-    )
+    assert loss_of(made, said, longer, articles=article) < 0.05 < loss_of(made, said, longer)
 
 
 def test_no_teacher_is_heard_where_answers_are_complete() -> None:
@@ -186,12 +158,8 @@ def test_no_teacher_is_heard_where_answers_are_complete() -> None:
                 if "taught" in name
             }
         )
-    assert all(value > 0 for value in found[0].values()) and set(found[1].values()) == {
-        0.0
-    }
-    assert (
-        found[0].keys() == found[1].keys() == {"taught", "taught_exit", "taught_span"}
-    )
+    assert all(value > 0 for value in found[0].values()) and set(found[1].values()) == {0.0}
+    assert found[0].keys() == found[1].keys() == {"taught", "taught_exit", "taught_span"}
 
 
 def _taught(made: ListBatch, said: TeacherScores) -> Any:

@@ -18,12 +18,7 @@ from whichsense.errors import BadInput
 from whichsense.lab.compact.lists import Pack
 from whichsense.lab.compact.questions import TrainingQuestion
 from whichsense.lab.compact.topics import TopicRewrite, Topics
-from whichsense.lab.compact.trust_fitting import (
-    MarkedRewrite,
-    TrustData,
-    build_trust,
-    read_marks,
-)
+from whichsense.lab.compact.trust_fitting import MarkedRewrite, TrustData, build_trust, read_marks
 from whichsense.lab.compact.verifier_task import (
     FluentText,
     area_under_curve,
@@ -102,9 +97,7 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Topics:
             {
                 "id": "race-q1",
                 "true": [{"answer": 0, "question": TRUE}],
-                "false": [
-                    {"answer": 0, "question": "who ran first in june", "kind": "near"}
-                ],
+                "false": [{"answer": 0, "question": "who ran first in june", "kind": "near"}],
             }
         ],
         "judged": [
@@ -156,16 +149,12 @@ def test_what_a_reader_judged_is_a_list_too(topics: Topics) -> None:
 
 # Fluent texts and broken ones.
 
-WORDS = st.sampled_from(
-    "who what was did the in of ran first race 1984 May Ann".split()
-)
+WORDS = st.sampled_from("who what was did the in of ran first race 1984 May Ann".split())
 TEXTS = st.lists(WORDS, min_size=4, max_size=12).map(lambda row: " ".join(row) + "?")
 
 
 @given(text=TEXTS, prompt=TEXTS | st.just(""), other=TEXTS, seed=st.integers(0, 10**6))
-def test_a_broken_text_is_another_text(
-    text: str, prompt: str, other: str, seed: int
-) -> None:
+def test_a_broken_text_is_another_text(text: str, prompt: str, other: str, seed: int) -> None:
     """The same one for the same seed. Case and question marks make no difference."""
     one = FluentText(text, prompt)
     broken = break_text(one, [FluentText(other)], random.Random(seed))

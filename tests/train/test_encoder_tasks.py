@@ -49,9 +49,7 @@ def test_extractive_reader_fits(tmp_path: Path) -> None:
 
 def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -> None:
     plain, more = (
-        load_recipe(
-            "extractive-reader-each-ambignq", (f"reading.rewrites={on}",), tiny=True
-        ).make()
+        load_recipe("extractive-reader-each-ambignq", (f"reading.rewrites={on}",), tiny=True).make()
         for on in ("false", "true")
     )
     own = {item.question.id: item for item in more.items}  # type: ignore[attr-defined]
@@ -60,20 +58,12 @@ def test_rewrites_are_read_over_the_passages_of_their_question(tmp_path: Path) -
     assert rewrites
     for item in rewrites:
         prompt = own[item.question.id.rpartition("/")[0]]
-        together = [
-            {p.id for p in (*sum(one.homes, ()), *one.others)} for one in (item, prompt)
-        ]
-        assert (
-            together[0] == together[1]
-            and len(item.question.answers) == 1
-            and item.homes[0]
-        )
+        together = [{p.id for p in (*sum(one.homes, ()), *one.others)} for one in (item, prompt)]
+        assert together[0] == together[1] and len(item.question.answers) == 1 and item.homes[0]
 
 
 def test_any_objective_fits_single_answers(tmp_path: Path) -> None:
-    _, trained = fitted(
-        "extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4"
-    )
+    _, trained = fitted("extractive-reader-nq", tmp_path, "data.limit=4", "data.dev_limit=4")
     assert trained.metrics["f1_ans"] >= 0.9
 
 
@@ -103,18 +93,14 @@ def test_reranker_fits(tmp_path: Path) -> None:
 
 
 def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
-    task, trained = fitted(
-        "joint-reranker-ambignq", tmp_path, "picking.keep=3", "train.epochs=12"
-    )
+    task, trained = fitted("joint-reranker-ambignq", tmp_path, "picking.keep=3", "train.epochs=12")
     assert trained.best >= 0.85
     reranker = JointReranker(trained.model, picks=5)
     covered = []
     for question in task.dev:
         hits = tuple(sample.index().search(question.text, 8))
         ranked = reranker.rerank([Case(question.text, hits)])[0].hits
-        assert [hit.score for hit in ranked] == sorted(
-            (hit.score for hit in ranked), reverse=True
-        )
+        assert [hit.score for hit in ranked] == sorted((hit.score for hit in ranked), reverse=True)
         texts = [f"{hit.passage.title} {hit.passage.text}" for hit in ranked[:3]]
         covered.append(all_answers_recall(answer_ranks(question.answers, texts), 3))
     assert sum(covered) / len(covered) == pytest.approx(trained.best)
@@ -130,10 +116,7 @@ def lopsided(tmp_path: Path) -> tuple[str, ...]:
 
     passages, questions = [], []
     for topic in TOPICS:
-        told = [
-            f"The {topic} club was led by Anna Berg in {year}."
-            for year in range(1991, 1996)
-        ]
+        told = [f"The {topic} club was led by Anna Berg in {year}." for year in range(1991, 1996)]
         told += [
             f"The {topic} club of the north was led by Carl Dahl.",
             f"The {topic} club plays on grass.",
@@ -148,11 +131,7 @@ def lopsided(tmp_path: Path) -> tuple[str, ...]:
         ]
         annotation = {"type": "multipleQAs", "qaPairs": pairs}
         questions.append(
-            {
-                "id": topic,
-                "question": f"Who led the {topic} club?",
-                "annotations": [annotation],
-            }
+            {"id": topic, "question": f"Who led the {topic} club?", "annotations": [annotation]}
         )
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, passages)) + "\n")
     (tmp_path / "questions.json").write_text(json.dumps(questions))
@@ -170,12 +149,7 @@ def test_joint_picks_the_rare_answer_that_others_crowd_out(
     lopsided: tuple[str, ...], tmp_path: Path
 ) -> None:
     short = (*lopsided, "model.longest=48")
-    picking = (
-        "picking.batch=6",
-        "picking.keep=2",
-        "picking.candidates=7",
-        "train.epochs=40",
-    )
+    picking = ("picking.batch=6", "picking.keep=2", "picking.candidates=7", "train.epochs=40")
     _, joint = fitted("joint-reranker-ambignq", tmp_path / "joint", *short, *picking)
     lists = ("lists.batch=6", "lists.keep=2", "lists.candidates=7", "train.epochs=30")
     _, alone = fitted("reranker-nq", tmp_path / "alone", *short, *lists)
@@ -191,27 +165,16 @@ def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     task, trained = fitted("dpr-retriever-nq", tmp_path / "run")
     assert trained.metrics["pool_at_1"] >= 0.9
     encoder = load_encoder(str(trained.model))
-    good = {
-        item.question.text: {passage.id for passage in item.good} for item in task.items
-    }
-    pool = {
-        passage.id: passage
-        for item in task.items
-        for passage in (*item.good, *item.bad[:3])
-    }
+    good = {item.question.text: {passage.id for passage in item.good} for item in task.items}
+    pool = {passage.id: passage for item in task.items for passage in (*item.good, *item.bad[:3])}
     lines = [
         f'{{"id": "{p.id}", "title": {json.dumps(p.title)}, "text": {json.dumps(p.text)}}}'
         for p in pool.values()
     ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
     Index.build(tmp_path / "corpus.jsonl", tmp_path / "index", encoder=encoder)
-    index = Index.open(
-        tmp_path / "index"
-    )  # finds the encoder again by the name in its manifest
-    found = [
-        index.search(question, 1, "dense")[0].passage.id.split("#")[0]
-        for question in good
-    ]
+    index = Index.open(tmp_path / "index")  # finds the encoder again by the name in its manifest
+    found = [index.search(question, 1, "dense")[0].passage.id.split("#")[0] for question in good]
     right = [
         top in {key.split("#")[0] for key in keys}
         for top, keys in zip(found, good.values(), strict=True)
@@ -225,14 +188,7 @@ def test_gradient_checkpointing_changes_no_gradient(tmp_path: Path) -> None:
     found = []
     for flag in ("false", "true"):
         short = ("train.epochs=1", "train.log_every=1", "train.evaluate_every=2")
-        fitted(
-            "reranker-nq",
-            tmp_path / flag,
-            *short,
-            f"train.gradient_checkpointing={flag}",
-        )
+        fitted("reranker-nq", tmp_path / flag, *short, f"train.gradient_checkpointing={flag}")
         rows = csv.DictReader((tmp_path / flag / "log.csv").read_text().splitlines())
-        found.append(
-            [float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")]
-        )
+        found.append([float(row["value"]) for row in rows if row["name"] in ("loss", "gradient")])
     assert found[0] == pytest.approx(found[1], rel=1e-4)

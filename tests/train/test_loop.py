@@ -26,13 +26,7 @@ from whichsense.jobs.workers import usable_processes
 from whichsense.lab.train import loop
 from whichsense.lab.train.loop import Settings, rate_share, train
 from whichsense.lab.train.processes import current_processes
-from whichsense.lab.train.task import (
-    Lazy,
-    Task,
-    prefetch,
-    shard_batches,
-    shuffle_batches,
-)
+from whichsense.lab.train.task import Lazy, Task, prefetch, shard_batches, shuffle_batches
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(
@@ -63,9 +57,7 @@ class Curve(Task[nn.Module, Any]):
         self.rows = torch.cat([dots, torch.sin(2 * dots)], dim=1)
 
     def build(self) -> nn.Module:
-        return nn.Sequential(
-            nn.Linear(1, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1)
-        )
+        return nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1))
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
         return Lazy(
@@ -84,10 +76,7 @@ class Curve(Task[nn.Module, Any]):
         assert not model.training and not torch.is_grad_enabled()
         self.evaluations += 1
         error = float((model(self.rows[:, :1]) - self.rows[:, 1:]).square().mean())
-        return {
-            "error": self.scripted.pop(0) if self.scripted else error,
-            "true_error": error,
-        }
+        return {"error": self.scripted.pop(0) if self.scripted else error, "true_error": error}
 
     def save(self, model: nn.Module, folder: Path) -> None:
         torch.save(model.state_dict(), folder / "weights.pt")
@@ -118,12 +107,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def test_learns_and_keeps_the_best(tmp_path: Path) -> None:
-    trained = train(
-        Curve(), SETTINGS, tmp_path, recipe={"about": "a curve", "base": "tiny"}
-    )
-    assert (
-        trained.steps == 36 and trained.ended == "steps"
-    )  # 11 batches in groups of 2, 6 epochs
+    trained = train(Curve(), SETTINGS, tmp_path, recipe={"about": "a curve", "base": "tiny"})
+    assert trained.steps == 36 and trained.ended == "steps"  # 11 batches in groups of 2, 6 epochs
     assert trained.best < 0.03
     selected = json.loads((trained.model / "selected.json").read_text())
     assert selected["step"] == trained.best_step and selected["error"] == trained.best
@@ -134,16 +119,8 @@ def test_learns_and_keeps_the_best(tmp_path: Path) -> None:
         and run["starts"][0]["command"]
     )
     rows = logged(tmp_path)
-    assert [int(row["step"]) for row in rows if row["name"] == "loss"] == list(
-        range(1, 37)
-    )
-    assert {row["name"] for row in rows} >= {
-        "loss",
-        "worst",
-        "gradient",
-        "rate",
-        "error",
-    }
+    assert [int(row["step"]) for row in rows if row["name"] == "loss"] == list(range(1, 37))
+    assert {row["name"] for row in rows} >= {"loss", "worst", "gradient", "rate", "error"}
     assert len(list((tmp_path / "checkpoints").iterdir())) == 1
 
 
@@ -188,13 +165,10 @@ def test_killed_and_resumed_gives_the_same_weights(tmp_path: Path) -> None:
     train(Curve(), SETTINGS, broken)
     assert same(weights(whole), weights(broken))
     assert same(
-        torch.load(whole / "model" / "weights.pt"),
-        torch.load(broken / "model" / "weights.pt"),
+        torch.load(whole / "model" / "weights.pt"), torch.load(broken / "model" / "weights.pt")
     )
     first, second = (logged(folder) for folder in (whole, broken))
-    assert [row | {"seconds": ""} for row in first] == [
-        row | {"seconds": ""} for row in second
-    ]
+    assert [row | {"seconds": ""} for row in first] == [row | {"seconds": ""} for row in second]
     assert len(json.loads((broken / "run.json").read_text())["starts"]) == 2
 
 
@@ -212,9 +186,7 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
 
 def test_another_recipe_is_refused(tmp_path: Path) -> None:
     train(Curve(), Settings(steps=2), tmp_path)
-    with pytest.raises(
-        BadConfig, match=r"train.learning_rate \(1e-05 before, now 0.1\)"
-    ):
+    with pytest.raises(BadConfig, match=r"train.learning_rate \(1e-05 before, now 0.1\)"):
         train(Curve(), Settings(steps=2, learning_rate=0.1), tmp_path)
     with pytest.raises(BadConfig, match=r"recipe.base"):
         train(Curve(), Settings(steps=2), tmp_path, recipe={"base": "other"})
@@ -258,9 +230,7 @@ def test_parameter_groups(tmp_path: Path) -> None:
     from whichsense.lab.train.loop import build_optimizer
 
     model = Curve().build()
-    settings = Settings(
-        steps=1, learning_rate=0.1, learning_rates={"3.": 0.5}, weight_decay=0.01
-    )
+    settings = Settings(steps=1, learning_rate=0.1, learning_rates={"3.": 0.5}, weight_decay=0.01)
     groups = {
         (g["full_rate"], g["weight_decay"]): len(g["params"])
         for g in build_optimizer(model, settings).param_groups
@@ -271,10 +241,7 @@ def test_parameter_groups(tmp_path: Path) -> None:
 
 
 def test_bf16_trains(tmp_path: Path) -> None:
-    assert (
-        train(Curve(), Settings(epochs=6, learning_rate=0.05, bf16=True), tmp_path).best
-        < 0.03
-    )
+    assert train(Curve(), Settings(epochs=6, learning_rate=0.05, bf16=True), tmp_path).best < 0.03
 
 
 def test_accumulation_equals_a_larger_batch(tmp_path: Path) -> None:
@@ -287,20 +254,12 @@ def test_accumulation_equals_a_larger_batch(tmp_path: Path) -> None:
             return nn.Linear(1, 1)
 
         def batches(self, epoch: int, seed: int) -> Lazy[list[int], Any]:
-            order = [
-                place
-                for batch in shuffle_batches(40, 8, epoch, seed)
-                for place in batch
-            ]
+            order = [place for batch in shuffle_batches(40, 8, epoch, seed) for place in batch]
             pieces = [order[i : i + self.size] for i in range(0, 40, self.size)]
             return Lazy(pieces, lambda places: {"rows": self.rows[places]})
 
     train(Plain(8), Settings(epochs=2, learning_rate=0.1), tmp_path / "large")
-    train(
-        Plain(2),
-        Settings(epochs=2, learning_rate=0.1, accumulate=4),
-        tmp_path / "small",
-    )
+    train(Plain(2), Settings(epochs=2, learning_rate=0.1, accumulate=4), tmp_path / "small")
     large, small = (weights(tmp_path / name)["model"] for name in ("large", "small"))
     assert all(torch.allclose(large[name], small[name], atol=1e-6) for name in large)
 
@@ -332,16 +291,11 @@ def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
         for process in both:
             process.kill()
             process.communicate()
-    train(
-        Straight(),
-        Settings(epochs=3, learning_rate=0.1, accumulate=2),
-        tmp_path / "one",
-    )
+    train(Straight(), Settings(epochs=3, learning_rate=0.1, accumulate=2), tmp_path / "one")
     two, one = (weights(tmp_path / name) for name in ("two", "one"))
     assert one["state"]["step"] == two["state"]["step"] == 15
     assert all(
-        torch.allclose(one["model"][name], two["model"][name], atol=1e-6)
-        for name in one["model"]
+        torch.allclose(one["model"][name], two["model"][name], atol=1e-6) for name in one["model"]
     )
 
 
@@ -371,9 +325,7 @@ class Gathering(Straight):
             (rows.sum() * (here.rank + 1)).backward()
             assert own.grad is not None and own.grad.flatten().tolist() == [9.0, 9.0]
             assert (
-                here.any(here.rank == 1)
-                and not here.any(False)
-                and here.broadcast(here.rank) == 0
+                here.any(here.rank == 1) and not here.any(False) and here.broadcast(here.rank) == 0
             )
         return super().loss(model, batch)
 
@@ -423,8 +375,7 @@ def test_what_fails_in_another_process_is_told_here(tmp_path: Path) -> None:
     class Failing(Curve):
         def batches(self, epoch: int, seed: int) -> Lazy[int, Any]:
             return Lazy(
-                range(9),
-                lambda number: {"rows": self.rows[[number]]} if number < 7 else 1 // 0,
+                range(9), lambda number: {"rows": self.rows[[number]]} if number < 7 else 1 // 0
             )
 
     with pytest.raises(ZeroDivisionError):
@@ -434,9 +385,7 @@ def test_what_fails_in_another_process_is_told_here(tmp_path: Path) -> None:
         def batches(self, epoch: int, seed: int) -> Lazy[int, Any]:
             return Lazy(
                 range(9),
-                lambda number: (
-                    {"rows": self.rows[[number]]} if number < 7 else self.missing()
-                ),
+                lambda number: {"rows": self.rows[[number]]} if number < 7 else self.missing(),
             )
 
         def missing(self) -> Any:
@@ -468,13 +417,12 @@ def test_schedules() -> None:
 
 
 def test_batches() -> None:
-    assert sorted(
-        place for batch in shuffle_batches(10, 3, 0, 0) for place in batch
-    ) == list(range(10))
+    assert sorted(place for batch in shuffle_batches(10, 3, 0, 0) for place in batch) == list(
+        range(10)
+    )
     lengths = [1, 9] * 20
     assert all(
-        len({lengths[i] for i in batch}) == 1
-        for batch in shuffle_batches(40, 4, 0, 0, lengths)
+        len({lengths[i] for i in batch}) == 1 for batch in shuffle_batches(40, 4, 0, 0, lengths)
     )
     whole = Lazy(range(7), str)
     assert (
@@ -496,10 +444,7 @@ def test_batches() -> None:
 
 @pytest.mark.parametrize(
     ("values", "told"),
-    [
-        ({}, "train.epochs or train.steps"),
-        ({"steps": 1, "accumulate": 0}, "train.accumulate"),
-    ],
+    [({}, "train.epochs or train.steps"), ({"steps": 1, "accumulate": 0}, "train.accumulate")],
 )
 def test_settings_that_cannot_be(values: dict[str, int], told: str) -> None:
     with pytest.raises(BadConfig, match=told):

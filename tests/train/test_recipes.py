@@ -18,13 +18,7 @@ from whichsense.errors import BadConfig
 from whichsense.lab.datasets import names
 from whichsense.lab.train import loop
 from whichsense.lab.train.loop import Trained, train
-from whichsense.lab.train.recipes import (
-    HOMES,
-    TASKS,
-    Recipe,
-    load_recipe,
-    shipped_recipes,
-)
+from whichsense.lab.train.recipes import HOMES, TASKS, Recipe, load_recipe, shipped_recipes
 from whichsense.lab.train.task import Task
 
 RECIPES = shipped_recipes()
@@ -82,9 +76,7 @@ def train_whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Tra
 def test_recipe_trains(name: str, train_whole: Callable[[str], Trained]) -> None:
     trained = train_whole(name)
     assert trained.steps == 2 and trained.metrics
-    assert (trained.model / "selected.json").exists() and len(
-        list(trained.model.iterdir())
-    ) > 1
+    assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 1
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -97,9 +89,7 @@ def test_crash_changes_nothing(
     expected = weights(train_whole(first).folder)["model"]
     with pytest.raises(Crash):
         train(
-            crashing(recipe.make(), 2 * recipe.train.accumulate),
-            recipe.train,
-            tmp_path / "crashed",
+            crashing(recipe.make(), 2 * recipe.train.accumulate), recipe.train, tmp_path / "crashed"
         )
     assert weights(tmp_path / "crashed")["state"]["step"] == 1
     train(recipe.make(), recipe.train, tmp_path / "crashed")
@@ -143,10 +133,7 @@ GOOD = 'task = "ambiguity-detector"\n[train]\nsteps = 2\n'
             GOOD + "learning_rat = 1.0\n",
             "unknown key 'train.learning_rat'. Did you mean 'learning_rate'?",
         ),
-        (
-            GOOD + '[model]\nbse = "x"\n',
-            "unknown key 'model.bse'. Did you mean 'base'?",
-        ),
+        (GOOD + '[model]\nbse = "x"\n', "unknown key 'model.bse'. Did you mean 'base'?"),
         (GOOD + "[modle]\n", "unknown key 'modle'. Did you mean 'model'?"),
         ('task = "reranker"\n', "train.epochs or train.steps"),
         ("steps = 1\n", "'task' must name what is trained"),
@@ -162,28 +149,19 @@ def test_mistakes_are_told(body: str, told: str, tmp_path: Path) -> None:
 def test_changes(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD + '[tiny]\nmodel = { base = "tiny-bert" }\n')
     recipe: Recipe = load_recipe(
-        path,
-        ["train.steps=7", "model.longest=32", "data.train=sample/questions"],
-        tiny=True,
+        path, ["train.steps=7", "model.longest=32", "data.train=sample/questions"], tiny=True
     )
-    assert (
-        recipe.train.steps,
-        recipe.options.model.longest,
-        recipe.options.model.base,
-    ) == (7, 32, "tiny-bert")
-    assert (
-        recipe.options.data.train == "sample/questions"
-        and recipe.table["train"]["steps"] == 7
+    assert (recipe.train.steps, recipe.options.model.longest, recipe.options.model.base) == (
+        7,
+        32,
+        "tiny-bert",
     )
+    assert recipe.options.data.train == "sample/questions" and recipe.table["train"]["steps"] == 7
     with pytest.raises(BadConfig, match=r"--set table\.key=value"):
         load_recipe(path, ["train.steps"])
     with pytest.raises(BadConfig, match=r"no recipe .* Did you mean 'reranker-nq'"):
         load_recipe(tmp_path / "reranker-nk.toml")
-    assert (
-        load_recipe("reranker-nq").task
-        == load_recipe("reranker-nq.toml").task
-        == "reranker"
-    )
+    assert load_recipe("reranker-nq").task == load_recipe("reranker-nq.toml").task == "reranker"
     with pytest.raises(BadConfig, match="--tiny"):
         load_recipe(written(tmp_path, GOOD), tiny=True)
 
@@ -234,9 +212,7 @@ def test_no_two_recipes_of_one_name() -> None:
 
 def test_include(tmp_path: Path) -> None:
     shared = tmp_path / "shared.toml"
-    shared.write_text(
-        '[model]\nbase = "b"\nlongest = 64\n[tiny]\nmodel = { longest = 8 }\n'
-    )
+    shared.write_text('[model]\nbase = "b"\nlongest = 64\n[tiny]\nmodel = { longest = 8 }\n')
     include = 'include = "shared.toml"\n'
     path = written(tmp_path, include + GOOD + "[model]\nlongest = 32\n")
     recipe = load_recipe(path)

@@ -16,14 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense.errors import BadConfig, MissingExtra
-from whichsense.lab.datasets import (
-    Annotation,
-    Context,
-    LongQuestion,
-    LongReference,
-    QAPair,
-    load,
-)
+from whichsense.lab.datasets import Annotation, Context, LongQuestion, LongReference, QAPair, load
 from whichsense.lab.tasks.clarified import clarification_examples, write_example
 from whichsense.lab.tasks.cotraining import CoTraining, cotrain, load_cotraining
 from whichsense.lab.tasks.generation import (
@@ -73,9 +66,7 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     drawn = {
         tuple(
             codec.texts(
-                encode_reading(
-                    form, "annotated", codec, example, random.Random(seed)
-                ).target
+                encode_reading(form, "annotated", codec, example, random.Random(seed)).target
             )
         )
         for seed in range(30)
@@ -83,36 +74,25 @@ def test_aliases_are_drawn_and_orders_hold() -> None:
     assert drawn == {("ann lee", "bob ray"), ("lee", "bob ray")}
     late = ReadExample("who won?", HITS, (("2014", "2012"), ("2013",)))
     found = {
-        tuple(
-            codec.texts(
-                encode_reading(form, "found", codec, late, random.Random(seed)).target
-            )
-        )
+        tuple(codec.texts(encode_reading(form, "found", codec, late, random.Random(seed)).target))
         for seed in range(20)
     }
     assert found == {("2012", "2013")}
 
 
 def test_questions_without_any_found_answer_are_left_out() -> None:
-    evidence = TrainingData(train="sample/questions", dev="sample/questions").evidence(
-        1
-    )
+    evidence = TrainingData(train="sample/questions", dev="sample/questions").evidence(1)
     questions = list(load("sample/questions"))[:40]
     hits = [evidence.hits(question.text) for question in questions]
     pairs = list(zip(questions, hits, strict=True))
-    kept = [
-        len(list(read_examples(question, own, AnswerSettings())))
-        for question, own in pairs
-    ]
+    kept = [len(list(read_examples(question, own, AnswerSettings()))) for question, own in pairs]
     every = [
         len(list(read_examples(question, own, AnswerSettings(discard_missing=False))))
         for question, own in pairs
     ]
     assert sum(kept) < sum(every) == 40
     single = next(
-        read_examples(
-            questions[0], hits[0], AnswerSettings(single=True, discard_missing=False)
-        )
+        read_examples(questions[0], hits[0], AnswerSettings(single=True, discard_missing=False))
     )
     assert len(single.answers) == 1
 
@@ -128,16 +108,10 @@ def test_deleted_spans_are_informative_and_short() -> None:
             remaining = left.rstrip("?. ").split()
             gone = len(words) - len(remaining)
             start = next(
-                (
-                    i
-                    for i, (a, b) in enumerate(zip(words, remaining, strict=False))
-                    if a != b
-                ),
+                (i for i, (a, b) in enumerate(zip(words, remaining, strict=False)) if a != b),
                 len(remaining),
             )
-            assert (
-                words[:start] + words[start + gone :] == remaining
-            )  # one span, nothing else
+            assert words[:start] + words[start + gone :] == remaining  # one span, nothing else
             assert any(tag_by_list(words[start : start + gone]))
             assert left[-1:] == question[-1:] or question[-1] not in "?.!"
             lengths.add(gone)
@@ -169,10 +143,7 @@ def test_clarifications_are_derived_from_rewrites() -> None:
 
 
 def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() -> None:
-    pairs = (
-        QAPair(("Ann",), ("Who won in 2012?",)),
-        QAPair(("Bob",), ("Who won in 2013?",)),
-    )
+    pairs = (QAPair(("Ann",), ("Who won in 2012?",)), QAPair(("Bob",), ("Who won in 2013?",)))
     question = LongQuestion(
         "1", "Who won?", (Annotation("multipleQAs", pairs),),
         long_answers=(
@@ -189,11 +160,7 @@ def test_the_oracle_sees_what_annotators_saw_and_is_scored_by_the_other_one() ->
     )
     assert found.scored == ("Ann won.",) and len(found.references) == 2
     closed = write_example(question, evidence, InputForm(fusion=False), "closed")
-    assert (
-        closed is not None
-        and closed.text == "Who won?"
-        and closed.scored == closed.references
-    )
+    assert closed is not None and closed.text == "Who won?" and closed.scored == closed.references
 
 
 def test_evidence_is_reranked() -> None:
@@ -204,18 +171,12 @@ def test_evidence_is_reranked() -> None:
     question = next(iter(load("sample/questions"))).text
     plain = TrainingData(train="sample/questions").evidence(8).hits(question)
     made = EvidenceSearch(3, reranker=Backwards(), candidates=8)
-    assert [hit.passage for hit in made.hits(question)] == [
-        hit.passage for hit in plain[::-1][:3]
-    ]
+    assert [hit.passage for hit in made.hits(question)] == [hit.passage for hit in plain[::-1][:3]]
 
 
 def test_cotraining_settings(tmp_path: Path) -> None:
     settings = load_cotraining(RECIPES / "cotraining" / "spanseqgen.toml")
-    assert (settings.models, settings.iterations, settings.partial) == (
-        6,
-        2,
-        "nq_open/train",
-    )
+    assert (settings.models, settings.iterations, settings.partial) == (6, 2, "nq_open/train")
     path = tmp_path / "x.toml"
     path.write_text('reader = "y.toml"\nmodel = 3\n')
     with pytest.raises(BadConfig, match="Did you mean 'models'"):
@@ -247,18 +208,14 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path) -> None:
         sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*")),
     )
     rows = [json.loads(line) for line in silver.read_text().splitlines()]
-    assert (
-        rows
-    )  # the models have learnt the questions that they are asked: they agree on some
+    assert rows  # the models have learnt the questions that they are asked: they agree on some
     done = cotrain(settings, where, tmp_path)
     after = (
         silver.stat().st_mtime_ns,
         sorted(p.stat().st_mtime_ns for p in tmp_path.glob("iteration-1/*/model/*")),
     )
     assert before == after
-    assert 2 <= len(done.models) <= 3 and all(
-        "iteration-2" in str(model) for model in done.models
-    )
+    assert 2 <= len(done.models) <= 3 and all("iteration-2" in str(model) for model in done.models)
     assert 0.0 < done.f1_ans <= 1.0 and sum(done.silver) > 0
     record = json.loads((tmp_path / "iteration-2" / "model-1" / "run.json").read_text())
     assert "silver.jsonl" in record["data"]
@@ -268,15 +225,9 @@ def test_cotraining_goes_on_between_iterations(tmp_path: Path) -> None:
     from whichsense.cli.train import cotrain_command
 
     recipe = str(where / "spanseqgen.toml")
-    told = CliRunner().invoke(
-        cotrain_command, [recipe, "--tiny", "--out", str(tmp_path), "--json"]
-    )
+    told = CliRunner().invoke(cotrain_command, [recipe, "--tiny", "--out", str(tmp_path), "--json"])
     assert json.loads(told.stdout)["f1_ans"] == done.f1_ans
-    shown = (
-        CliRunner()
-        .invoke(cotrain_command, [recipe, "--tiny", "--out", str(tmp_path)])
-        .stdout
-    )
+    shown = CliRunner().invoke(cotrain_command, [recipe, "--tiny", "--out", str(tmp_path)]).stdout
     assert f"F1ans {done.f1_ans:.4f}" in shown and str(done.models[0]) in shown
     with pytest.raises(BadConfig, match="other settings"):
         cotrain(dataclasses.replace(settings, models=2), where, tmp_path)

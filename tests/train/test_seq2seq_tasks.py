@@ -74,14 +74,11 @@ def test_fused_reader_and_rewriter_make_a_pipeline(tmp_path: Path) -> None:
     for question, case in zip(asked, found, strict=True):
         readings = case.readings
         best = max(
-            f1_answers(gold, [one.answer for one in readings])
-            for gold in question.answer_sets
+            f1_answers(gold, [one.answer for one in readings]) for gold in question.answer_sets
         )
         assert best >= 0.6, question.text
         spans = [span for one in readings for span in one.evidence]
-        assert spans and all(
-            span.passage.text[span.start : span.end].strip() for span in spans
-        )
+        assert spans and all(span.passage.text[span.start : span.end].strip() for span in spans)
     assert any(one.question != asked[0].text for one in found[0].readings)
 
 
@@ -91,20 +88,14 @@ def test_decoder_only_models_fit_and_make_a_pipeline(tmp_path: Path) -> None:
     assert read.metrics["f1_ans"] >= 0.9 and rewritten.metrics["f1_edit"] >= 0.8
     rewriter = SeqDisambiguator(rewritten.model, beams=4)
     pipeline = Pipeline(
-        IndexRetriever(sample.index()),
-        reader=SeqReader(read.model),
-        disambiguator=rewriter,
-        keep=4,
+        IndexRetriever(sample.index()), reader=SeqReader(read.model), disambiguator=rewriter, keep=4
     )
     asked = questions(2)  # what the reader has learnt
     together = pipeline.run([question.text for question in asked])
     for question, case in zip(asked, together, strict=True):
         readings = case.readings
         assert (
-            max(
-                f1_answers(gold, [one.answer for one in readings])
-                for gold in question.answer_sets
-            )
+            max(f1_answers(gold, [one.answer for one in readings]) for gold in question.answer_sets)
             >= 0.6
         )
         assert len({one.question.lower() for one in readings}) == len(readings)
@@ -145,9 +136,7 @@ def test_verifier_tells_right_from_wrong(verification: tuple[Any, Trained]) -> N
     assert trained.metrics["em"] >= 0.9
     examples = [one for one in task.examples if one.hits is task.examples[0].hits]
     right = [Reading(one.question, one.answers[0][0]) for one in examples]
-    wrong = [
-        Reading(one.question, other.answers[0][0]) for one, other in pairwise(examples)
-    ]
+    wrong = [Reading(one.question, other.answers[0][0]) for one, other in pairwise(examples)]
     verifier = LMVerifier(trained.model, threshold=-4.0)
     case = Case("", tuple(examples[0].hits), readings=(*wrong, *right))
     kept = list(verifier.verify([case])[0].readings)
@@ -167,10 +156,7 @@ def test_the_threshold_of_a_system_is_tuned(
     """A reader that also gives a wrong answer: the tuned threshold drops it, the given one keeps everything."""
     _, trained = verification
     asked = questions(3)
-    right = {
-        question.text: [aliases[0] for aliases in question.answers]
-        for question in asked
-    }
+    right = {question.text: [aliases[0] for aliases in question.answers] for question in asked}
 
     class Overeager:
         def read(self, cases: Sequence[Case]) -> list[Case]:
@@ -213,15 +199,7 @@ def test_the_threshold_of_a_system_is_tuned(
     files.write_text(
         f'[reader]\nmodel = "{trained.model}"\n[verifier]\nmodel = "{trained.model}"\n'
     )
-    arguments = [
-        "--system",
-        str(files),
-        "--dataset",
-        "sample/questions",
-        "--limit",
-        "3",
-        "--json",
-    ]
+    arguments = ["--system", str(files), "--dataset", "sample/questions", "--limit", "3", "--json"]
     told = json.loads(CliRunner().invoke(tune_command, arguments).stdout)
     assert told["questions"] == 3 and 0.0 <= told["f1_ans"] <= 1.0
 
@@ -231,9 +209,7 @@ def test_rewriting_first_fits(tmp_path: Path) -> None:
     assert trained.metrics["edit_f1"] >= 0.8
     question = task.examples[0]
     found = FirstRewriter(trained.model, beams=2).rewrite([question.text])[0]
-    assert set(found) == {
-        pair.question.lower() for pair in question.annotations[0].pairs
-    }
+    assert set(found) == {pair.question.lower() for pair in question.annotations[0].pairs}
 
 
 def test_clarification_questions_fit(tmp_path: Path) -> None:
@@ -258,16 +234,12 @@ def test_clarification_questions_fit(tmp_path: Path) -> None:
 
 
 def test_clarified_reader_fits(tmp_path: Path) -> None:
-    _, trained = fitted(
-        "clarified-reader", tmp_path, "data.limit=3", "data.dev_limit=3"
-    )
+    _, trained = fitted("clarified-reader", tmp_path, "data.limit=3", "data.dev_limit=3")
     assert trained.metrics["f1"] >= 0.9
 
 
 def test_long_answers_fit(tmp_path: Path) -> None:
-    task, trained = fitted(
-        "t5-open-book-1", tmp_path, "data.limit=3", "data.dev_limit=3"
-    )
+    task, trained = fitted("t5-open-book-1", tmp_path, "data.limit=3", "data.dev_limit=3")
     assert trained.metrics["rouge_l"] >= 0.8
     question = task.examples[0].question
     hits = sample.index().search(question.text, 4)
@@ -287,26 +259,18 @@ def test_ablations_hide_what_they_say(tmp_path: Path) -> None:
         import random
 
         pair = task.encode(task.codec, task.examples[0], random.Random(0))
-        return str(
-            task.codec.tokenizer.decode([token for one in pair.inputs for token in one])
-        )
+        return str(task.codec.tokenizer.decode([token for one in pair.inputs for token in one]))
 
     full = seen("question-disambiguation", "form.input_tokens=300")
     question = questions(1)[0]
     others = [pair.answers[0] for pair in question.annotations[0].pairs][1:]
     head = full.split("</s>")[0]
-    assert question.text.lower() in head and all(
-        other.lower() in head for other in others
-    )
+    assert question.text.lower() in head and all(other.lower() in head for other in others)
     assert question.text.lower() not in seen(
         "question-disambiguation-without-prompt", "form.input_tokens=300"
     )
-    alone = seen(
-        "question-disambiguation-without-others", "form.input_tokens=300"
-    ).split("</s>")[0]
-    assert question.text.lower() in alone and not any(
-        other.lower() in alone for other in others
-    )
+    alone = seen("question-disambiguation-without-others", "form.input_tokens=300").split("</s>")[0]
+    assert question.text.lower() in alone and not any(other.lower() in alone for other in others)
 
 
 def scripted(answers: Sequence[str]) -> list[Candidate]:
@@ -316,9 +280,7 @@ def scripted(answers: Sequence[str]) -> list[Candidate]:
 def test_a_stage_refuses_another_stages_model(tmp_path: Path) -> None:
     from whichsense.errors import BadInput
 
-    _, trained = fitted(
-        "clarification", tmp_path, "train.steps=1", "train.evaluate_every=1"
-    )
+    _, trained = fitted("clarification", tmp_path, "train.steps=1", "train.evaluate_every=1")
     assert Generator(trained.model).options == {"answers": "none"}
     with pytest.raises(BadInput, match="trained as 'clarification'"):
         case = Case("who?", answers=tuple(scripted(["a", "b"])))

@@ -45,12 +45,7 @@ FIRM: dict[str, Any] = {
         {
             "q": "when was it released",
             "a": [
-                {
-                    "d": "a",
-                    "x": ["1984"],
-                    "l": "film",
-                    "r": "when was it released film",
-                },
+                {"d": "a", "x": ["1984"], "l": "film", "r": "when was it released film"},
                 {"d": "b", "x": ["1978"], "l": "Dune novel"},
                 {
                     "d": "b",
@@ -77,8 +72,7 @@ def firms(tmp_path: Path) -> Path:
 def test_answers_of_a_firm_are_marked_where_they_stand(firms: Path) -> None:
     first, second = read_firms(firms)
     marked = {
-        one.title: [one.text[a.start : a.end] for a in one.answers]
-        for one in (first, second)
+        one.title: [one.text[a.start : a.end] for a in one.answers] for one in (first, second)
     }
     assert marked == {"Dune": ["1984"], "Dune novel": ["1978", "1984"]}
     in_mexico = second.answers[1]

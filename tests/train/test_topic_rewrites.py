@@ -15,18 +15,7 @@ from whichsense.lab.datasets import find_near_duplicates, load
 from whichsense.text.words import normalize, words
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-KINDS = {
-    "other",
-    "near",
-    "edge",
-    "kind",
-    "role",
-    "part",
-    "place",
-    "shift",
-    "empty",
-    "broken",
-}
+KINDS = {"other", "near", "edge", "kind", "role", "part", "place", "shift", "empty", "broken"}
 MOST_ADDED = 12  # words
 
 
@@ -88,22 +77,16 @@ def texts(passages: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def test_an_alias_of_every_answer_stands_in_its_topic(
-    questions: dict[str, dict[str, Any]],
-    relations: list[dict[str, Any]],
-    texts: dict[str, str],
+    questions: dict[str, dict[str, Any]], relations: list[dict[str, Any]], texts: dict[str, str]
 ) -> None:
     for question in (*questions.values(), *relations):
         text = texts[topic_of(question["id"])]
         for aliases in question["answers"]:
-            assert any(normalize(alias) in normalize(text) for alias in aliases), (
-                question["id"]
-            )
+            assert any(normalize(alias) in normalize(text) for alias in aliases), question["id"]
 
 
 def test_what_stands_beside_an_answer_is_of_the_topic_and_no_answer(
-    relations: list[dict[str, Any]],
-    questions: dict[str, dict[str, Any]],
-    texts: dict[str, str],
+    relations: list[dict[str, Any]], questions: dict[str, dict[str, Any]], texts: dict[str, str]
 ) -> None:
     names = [row["id"] for row in relations]
     assert len(set(names)) == len(names) and not set(names) & set(questions)
@@ -195,9 +178,7 @@ def test_judged_rewrites_are_of_questions_that_no_model_had_learnt(
 
 
 def test_nothing_that_is_measured_is_learnt(
-    rewrites: list[dict[str, Any]],
-    relations: list[dict[str, Any]],
-    judged: list[dict[str, Any]],
+    rewrites: list[dict[str, Any]], relations: list[dict[str, Any]], judged: list[dict[str, Any]]
 ) -> None:
     """Neither the sample's questions and rewrites nor near copies of them."""
     written = [row["question"] for row in relations]

@@ -30,16 +30,11 @@ def distilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     recipe = load_recipe("static-distil", FEW, tiny=True)
     return train(
-        recipe.make(),
-        recipe.train,
-        tmp_path_factory.mktemp("distil"),
-        recipe=recipe.table,
+        recipe.make(), recipe.train, tmp_path_factory.mktemp("distil"), recipe=recipe.table
     ).model
 
 
-def test_what_is_saved_computes_what_was_trained(
-    distilled: Path, tmp_path: Path
-) -> None:
+def test_what_is_saved_computes_what_was_trained(distilled: Path, tmp_path: Path) -> None:
     recipe = load_recipe("static", (*FEW, f"model.start={distilled}"), tiny=True)
     task = recipe.make()
     assert isinstance(task, StaticTask)
@@ -57,15 +52,12 @@ def test_what_is_saved_computes_what_was_trained(
             TokenBags.of([task.words.tokens(question) for question in questions])
         ).numpy()
         parts = (
-            TokenBags.of([task.words.tokens(pair[which]) for pair in texts])
-            for which in (1, 0)
+            TokenBags.of([task.words.tokens(pair[which]) for pair in texts]) for which in (1, 0)
         )
         read = net.passages(*parts).numpy()
     assert np.sum(encoder.encode_questions(questions) * asked, axis=1).min() > 0.99
     assert (
-        np.sum(
-            encoder.encode_passages(["\n".join(pair) for pair in texts]) * read, axis=1
-        ).min()
+        np.sum(encoder.encode_passages(["\n".join(pair) for pair in texts]) * read, axis=1).min()
         > 0.99
     )
 
@@ -82,8 +74,7 @@ def test_the_second_recipe_goes_on_from_the_first(distilled: Path) -> None:
 def test_question_layers_begin_by_adding_nothing() -> None:
     torch.manual_seed(0)
     plain, layered = (
-        StaticNet(torch.randn(9, 8), torch.full((9,), 1 / 9), 4, 5, layers)
-        for layers in (0, 2)
+        StaticNet(torch.randn(9, 8), torch.full((9,), 1 / 9), 4, 5, layers) for layers in (0, 2)
     )
     layered.vectors.data.copy_(plain.vectors.data)
     asked = TokenBags.of([[1, 2, 3], [], [4]])

@@ -72,9 +72,7 @@ class _LazyGroup(click.Group):
         command: click.Command = getattr(found, name or "command")
         return command
 
-    def format_commands(
-        self, ctx: click.Context, formatter: click.HelpFormatter
-    ) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
@@ -94,9 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Objects left at the end need no search for cycles, which takes a tenth of a second.
     atexit.register(gc.freeze)
     try:
-        status = command.main(
-            args=arguments, prog_name="whichsense", standalone_mode=False
-        )
+        status = command.main(args=arguments, prog_name="whichsense", standalone_mode=False)
         sys.exit(status if isinstance(status, int) else 0)
     except click.ClickException as error:
         error.show()

@@ -39,16 +39,12 @@ if TYPE_CHECKING:
 # whichsense search: the passages that may answer a question.
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True}
-)  # "-5 degrees" is a question
+@click.command(context_settings={"ignore_unknown_options": True})  # "-5 degrees" is a question
 @click.argument("question")
 @evidence_options
 @cluster_option
 @number_option("--k", 100, 1, 10_000, help="Passages to retrieve.")
-@flag_option(
-    "--json", "Print JSON: {question, method, hits: [...], coverage}.", to="as_json"
-)
+@flag_option("--json", "Print JSON: {question, method, hits: [...], coverage}.", to="as_json")
 def search_command(
     question: str,
     folder: Path | None,
@@ -96,9 +92,7 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
 # whichsense ask: every reading of a question, with its answer and where it was found.
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True}
-)  # "-5 degrees" is a question
+@click.command(context_settings={"ignore_unknown_options": True})  # "-5 degrees" is a question
 @click.argument("question", required=False)
 @path_option("--file", "Ask every line of a file.", "FILE", to="path")
 @evidence_options
@@ -106,12 +100,8 @@ def format_case(case: Case, k: int | None = None, show_possible: bool = False) -
 @system_option()
 @llm_options
 @threshold_option
-@click.option(
-    "--k", type=click.IntRange(1, 100), help="Show at most this many readings."
-)
-@flag_option(
-    "--all", "Show the readings that are merely possible, too.", to="show_possible"
-)
+@click.option("--k", type=click.IntRange(1, 100), help="Show at most this many readings.")
+@flag_option("--all", "Show the readings that are merely possible, too.", to="show_possible")
 @click.option(
     "--depth",
     type=click.IntRange(1, 1000),
@@ -207,9 +197,7 @@ def read_questions(question: str | None, path: Path | None) -> dict[int, str]:
     """The questions by the number of their line: the one that is given, those of standard input ('-') or of a file."""
     check_no_option(question)
     if (question is None) == (path is None):
-        raise click.UsageError(
-            "Give a QUESTION, '-' for standard input, or --file FILE."
-        )
+        raise click.UsageError("Give a QUESTION, '-' for standard input, or --file FILE.")
     if question not in (None, "-"):
         return {ALONE: " ".join(question.split())}
     return read_lines(path)
@@ -218,9 +206,7 @@ def read_questions(question: str | None, path: Path | None) -> dict[int, str]:
 def read_lines(path: Path | None) -> dict[int, str]:
     """The questions of a file or of standard input by the number of their line; empty lines are passed over."""
     try:
-        text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode(
-            "utf-8-sig"
-        )
+        text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode("utf-8-sig")
     except FileNotFoundError:
         raise BadInput(f"There is no file '{path}'. Check the path.") from None
     except IsADirectoryError:
@@ -232,9 +218,7 @@ def read_lines(path: Path | None) -> dict[int, str]:
             f"{_name(path)} is not valid UTF-8 (byte {error.start:,}). Convert it with iconv."
         ) from None
     found = {
-        number: line.strip()
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip()
+        number: line.strip() for number, line in enumerate(text.splitlines(), 1) if line.strip()
     }
     if not found:
         raise BadInput(f"{_name(path)} holds no question. Write one on each line.")

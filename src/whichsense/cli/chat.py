@@ -8,12 +8,7 @@ from typing import Any
 
 import click
 
-from whichsense.cli.ask import (
-    begin_loading,
-    check_no_option,
-    open_pipeline,
-    print_record,
-)
+from whichsense.cli.ask import begin_loading, check_no_option, open_pipeline, print_record
 from whichsense.cli.evidence import (
     evidence_options,
     flag_option,
@@ -52,11 +47,7 @@ from whichsense.cli.evidence import (
 @threshold_option
 @threads_option()
 def command(
-    resume: Path | None,
-    ask_back: bool,
-    history: bool,
-    timeout: float | None,
-    **asked: Any,
+    resume: Path | None, ask_back: bool, history: bool, timeout: float | None, **asked: Any
 ) -> None:
     """Talk: ask a question; where it has several readings, say which one you mean.
 
@@ -64,13 +55,7 @@ def command(
     the prompt, it leaves. From a pipe, every line is a question or a reply.
     """
     model = begin_loading(asked)
-    from whichsense.cli.chat_session import (
-        COMMANDS,
-        Pipe,
-        Session,
-        Terminal,
-        history_file,
-    )
+    from whichsense.cli.chat_session import COMMANDS, Pipe, Session, Terminal, history_file
     from whichsense.conversation import AskingPolicy, Conversation
     from whichsense.conversation.turns import load_conversation
 
@@ -92,9 +77,7 @@ def command(
 # whichsense clarify: the question back, and the answer to a reply.
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True}
-)  # "-5 degrees" is a question
+@click.command(context_settings={"ignore_unknown_options": True})  # "-5 degrees" is a question
 @click.argument("question", required=False)
 @repeated_option(
     "--reply",
@@ -115,11 +98,7 @@ def command(
 @threads_option()
 @flag_option("--json", "Print the conversation as JSON.", to="as_json")
 def clarify_command(
-    question: str | None,
-    replies: tuple[str, ...],
-    path: Path | None,
-    as_json: bool,
-    **asked: Any,
+    question: str | None, replies: tuple[str, ...], path: Path | None, as_json: bool, **asked: Any
 ) -> None:
     """Ask back which reading of QUESTION is meant; with --reply, answer the one that is.
 

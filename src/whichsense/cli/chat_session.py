@@ -211,9 +211,7 @@ class Session:
             click.echo(f"error: {error}", err=True)
 
     def _reply(self, line: str, limits: Limits) -> Conversation:
-        return talk.reply(
-            self.pipeline, self.conversation, line, policy=self.policy, limits=limits
-        )
+        return talk.reply(self.pipeline, self.conversation, line, policy=self.policy, limits=limits)
 
     def _advance(self, verb: Callable[[Limits], Conversation]) -> None:
         """The next turn, which Ctrl-C stops."""

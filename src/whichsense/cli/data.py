@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whichsense.cli.evidence import (
-    data_dir_option,
-    flag_option,
-    json_option,
-    repeated_option,
-)
+from whichsense.cli.evidence import data_dir_option, flag_option, json_option, repeated_option
 from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.llm.prompts import copy_prompts, load_prompt, names, read_text
 
@@ -40,9 +35,7 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
     """List all datasets, with the path of those that are present."""
     from whichsense.lab import datasets
 
-    paths = {
-        name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()
-    }
+    paths = {name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()}
     if as_json:
         rows = []
         for name, path in paths.items():
@@ -54,9 +47,7 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
         click.echo(f"{name:<{width}}  {path or '–'}")
     present = sum(path is not None for path in paths.values())
     folder = datasets.data_folder(data_dir)
-    click.echo(
-        f"{present} of {len(paths)} are present. Data folder: {folder}", err=True
-    )
+    click.echo(f"{present} of {len(paths)} are present. Data folder: {folder}", err=True)
 
 
 @command.command()
@@ -163,9 +154,7 @@ def fetch(name: str, force: bool, data_dir: Path | None) -> None:
     "Another dataset, whose readings questions of the same id take that have none.",
 )
 @data_dir_option
-def make_clarifications(
-    name: str, out: Path, more: Sequence[str], data_dir: Path | None
-) -> None:
+def make_clarifications(name: str, out: Path, more: Sequence[str], data_dir: Path | None) -> None:
     """Write a clarification question, in CAmbigNQ's form, for each question of NAME with several rewrites.
 
     They are silver data to train a generator with. Made for CAmbigNQ's own questions, they are predictions that

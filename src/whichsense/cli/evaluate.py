@@ -50,12 +50,7 @@ _COLUMNS = {
         "f1_bleu4": "F1BLEU",
         "f1_edit": "F1EDIT",
     },
-    "ambiguity": {
-        "accuracy": "accuracy",
-        "precision": "precision",
-        "recall": "recall",
-        "f1": "F1",
-    },
+    "ambiguity": {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "F1"},
     "cambignq": {
         "bleu4": "BLEU-4",
         "category_em": "category",
@@ -178,9 +173,7 @@ _KEEP = 40
     metavar="MODEL",
     help="Rerank the passages: compact, or the folder of a trained reranker.",
 )
-@count_option(
-    "--keep", "With --rerank compact: read N passages to the end. [default: 40]"
-)
+@count_option("--keep", "With --rerank compact: read N passages to the end. [default: 40]")
 @data_dir_option
 @limit_option
 @path_option("--out", "Write the result to this JSON file, too.", "FILE")
@@ -204,9 +197,7 @@ def retrieval(
 
     index, chosen = open_evidence(folder, method)
     if keep and rerank != "compact":
-        raise BadInput(
-            "--keep is the number of passages that compact reads: add --rerank compact."
-        )
+        raise BadInput("--keep is the number of passages that compact reads: add --rerank compact.")
     # What the reranker is goes into the result's provenance.
     reranker: Reranker | None = None
     about: Mapping[str, Any] = {}
@@ -273,11 +264,7 @@ DRAWS = ("several", "all", "ambiguous")
 )
 @evidence_options
 @click.option(
-    "--seed",
-    default=13,
-    show_default=True,
-    metavar="N",
-    help="Decides which questions are drawn.",
+    "--seed", default=13, show_default=True, metavar="N", help="Decides which questions are drawn."
 )
 @number_option("--questions", 60, 1, help="Questions in the form.", metavar="N")
 @choice_option(
@@ -408,9 +395,7 @@ def _print_result(result: ReadingsResult) -> None:
         _print_line("", ["shown", "precision", "recall", "judged F"])
         for row in rows:
             _readings_print_row(row, JUDGED_F)
-        print(
-            f"precision: of the {result.shown:,} readings shown, those that are correct."
-        )
+        print(f"precision: of the {result.shown:,} readings shown, those that are correct.")
         print(
             f"recall: of the {result.gold:,} readings that annotators gave, those with the answer of a correct one."
         )
@@ -527,11 +512,7 @@ def _print_support(result: SupportResult) -> None:
     rows = (
         (f"{name}, threshold a half", result.balanced_accuracy, result.interval),
         (f"{name}, tuned", result.tuned_balanced_accuracy, result.tuned_interval),
-        (
-            "word overlap, tuned",
-            result.overlap_balanced_accuracy,
-            result.overlap_interval,
-        ),
+        ("word overlap, tuned", result.overlap_balanced_accuracy, result.overlap_interval),
     )
     for (label, value, (low, high)), area in zip(
         rows, (result.area, result.area, result.overlap_area), strict=True

@@ -30,14 +30,10 @@ def path_option(
 ) -> Decorator:
     """Make an option whose value is a path; `to` is the parameter that takes it, if not the option's own name."""
     names = (name, to) if to else (name,)
-    return click.option(
-        *names, type=PATH, metavar=metavar, help=help, required=required
-    )
+    return click.option(*names, type=PATH, metavar=metavar, help=help, required=required)
 
 
-def choice_option(
-    name: str, choices: Sequence[str], default: str, help: str
-) -> Decorator:
+def choice_option(name: str, choices: Sequence[str], default: str, help: str) -> Decorator:
     """Make an option with a few values, one of which is the default."""
     return click.option(
         name, type=click.Choice(choices), default=default, show_default=True, help=help
@@ -61,12 +57,7 @@ def number_option(
     """Make an option whose value is a whole number between two bounds."""
     bounds = click.IntRange(least, most)
     return click.option(
-        name,
-        default=default,
-        show_default=True,
-        type=bounds,
-        metavar=metavar,
-        help=help,
+        name, default=default, show_default=True, type=bounds, metavar=metavar, help=help
     )
 
 
@@ -138,9 +129,7 @@ def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str,
         url = _place_of(place, is_stored)
         name = name or sample.corpus_name(url)
         if name in named:
-            raise BadInput(
-                f"Two indexes are called '{name}'. Name them: --index NAME={place}"
-            )
+            raise BadInput(f"Two indexes are called '{name}'. Name them: --index NAME={place}")
         named[name] = url
     return named
 
@@ -163,8 +152,7 @@ cluster_option = click.option(
     help="Work on the Ray cluster at HOST:PORT; local: a cluster of this machine's own cores.",
 )
 workers_option = count_option(
-    "--workers",
-    "With --cluster: workers, of one core each. [default: one for each core]",
+    "--workers", "With --cluster: workers, of one core each. [default: one for each core]"
 )
 gpus_option = click.option(
     "--gpus",
@@ -175,9 +163,7 @@ gpus_option = click.option(
 )
 
 
-def use_executor(
-    address: str | None, workers: int | None = None, gpus: float = 0
-) -> Executor:
+def use_executor(address: str | None, workers: int | None = None, gpus: float = 0) -> Executor:
     """Workers on the cluster at an address, until the command ends; this process without one."""
     from whichsense.jobs.workers import run_here
 
@@ -258,11 +244,7 @@ def system_option(verb: str = "Ask") -> Decorator:
 def threads_option(default: int = 2, each: str = "") -> Decorator:
     """Add --threads to a command; `each` says what the cores are for."""
     return number_option(
-        "--threads",
-        default,
-        1,
-        64,
-        help=f"Processor cores that the embedded model uses{each}.",
+        "--threads", default, 1, 64, help=f"Processor cores that the embedded model uses{each}."
     )
 
 

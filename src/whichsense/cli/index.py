@@ -83,21 +83,15 @@ def readable(name: str, value: Any) -> str:
         more = f" and {len(paths) - 5:,} more" if len(paths) > 5 else ""
         return ", ".join(paths[:5]) + more
     if isinstance(value, dict):
-        items = [
-            f"{key} {item}" for key, item in value.items() if not isinstance(item, list)
-        ]
+        items = [f"{key} {item}" for key, item in value.items() if not isinstance(item, list)]
         return ", ".join(items)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # whichsense index: build, add, delete, info, check, copy, senses.
 
-_folder_argument = click.argument(
-    "folder", type=click.Path(path_type=Path), metavar="DIR"
-)
-_sources_argument = click.argument(
-    "sources", nargs=-1, required=True, metavar="SOURCE..."
-)
+_folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+_sources_argument = click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 _format_option = click.option(
     "--format",
     "format_",
@@ -105,9 +99,7 @@ _format_option = click.option(
     help="Format of the sources. [default: by name and content]",
 )
 _encoding_option = click.option(
-    "--encoding",
-    metavar="NAME",
-    help="Encoding of text that is not UTF-8, for example cp1252.",
+    "--encoding", metavar="NAME", help="Encoding of text that is not UTF-8, for example cp1252."
 )
 
 
@@ -127,9 +119,7 @@ def command() -> None:
 )
 @flag_option("--dense", "Encode passages as vectors, for search by meaning.")
 @click.option(
-    "--encoder",
-    metavar="NAME",
-    help="Encoder of the vectors: static, minilm, or a model folder.",
+    "--encoder", metavar="NAME", help="Encoder of the vectors: static, minilm, or a model folder."
 )
 @click.option(
     "--shards",
@@ -241,13 +231,9 @@ def add(
 @command.command()
 @_folder_argument
 @repeated_option("--id", "ids", "ID", "Id of a document or a passage. Repeatable.")
-@repeated_option(
-    "--source", "sources", "NAME", "Source whose passages are deleted. Repeatable."
-)
+@repeated_option("--source", "sources", "NAME", "Source whose passages are deleted. Repeatable.")
 @json_option
-def delete(
-    folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool
-) -> None:
+def delete(folder: Path, ids: tuple[str, ...], sources: tuple[str, ...], as_json: bool) -> None:
     """Delete passages from the index in DIR."""
     from whichsense import index
 
@@ -278,9 +264,7 @@ def info(folder: Path, as_json: bool) -> None:
     manifest = manifest_of(folder)
     table = summary(manifest)
     if as_json:
-        files = {
-            name: dataclasses.asdict(record) for name, record in manifest.files.items()
-        }
+        files = {name: dataclasses.asdict(record) for name, record in manifest.files.items()}
         print(json.dumps(table | {"files": files}))
         return
     for name, value in table.items():
@@ -316,9 +300,7 @@ def copy(folder: Path, url: str) -> None:
 
     place = url_of(url)
     if place is None:
-        raise click.UsageError(
-            f"'{url}' is not a URL: write s3://…, gs://… or file://…."
-        )
+        raise click.UsageError(f"'{url}' is not a URL: write s3://…, gs://… or file://….")
     with show_progress("copying", "files") as progress:
         manifest = copy_index(folder, place, progress)
     print(f"{place}: {manifest.passages:,} passages, {len(manifest.files):,} files")

@@ -126,10 +126,7 @@ def command(
     if (system is None) == (provider is None):
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
     setting = Setting(
-        cast("Goal", goal),
-        cast("Given", given),
-        cast("Options", options),
-        cast("ForWhom", policy),
+        cast("Goal", goal), cast("Given", given), cast("Options", options), cast("ForWhom", policy)
     )
     index: Searchable
     if setting.given == "documents":
@@ -139,9 +136,7 @@ def command(
         index, chosen = open_hits_or_index(hits, folder, method)
     table = load_settings(system or str(provider))
     table = dataclasses.replace(table, weights=str(weights)) if weights else table
-    table = dataclasses.replace(
-        table, method=chosen if method else table.method or chosen
-    )
+    table = dataclasses.replace(table, method=chosen if method else table.method or chosen)
     for_whom = FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS
     ready = build(table, index, for_whom)
     answerer: Answerer | LoadedOnce[Answerer] = ready.answerer
@@ -165,9 +160,7 @@ def command(
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
         return
-    print(
-        f"{done.path}: {done.questions:,} questions, {done.seconds_per_question:.3f} s each"
-    )
+    print(f"{done.path}: {done.questions:,} questions, {done.seconds_per_question:.3f} s each")
 
 
 # whichsense tune: the threshold of a system's verification.
@@ -213,9 +206,7 @@ def tune_command(
     if not isinstance(ready.answerer, Pipeline):
         raise BadConfig(f"'{system}' does not verify: there is no threshold to tune.")
     questions = [
-        question
-        for question in questions_of(dataset, data_dir, limit)[0]
-        if question.answers
+        question for question in questions_of(dataset, data_dir, limit)[0] if question.answers
     ]
     with show_progress("answering", "questions") as progress:
         found = tune(ready.answerer, questions, progress)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _COMPARE_HEAD = (
-    f"{'':<18}{'A':>8}{'B':>8}{'B - A':>9}   {'95% interval':<18}{'p':>7}"
-    f"  {'B wins/loses':<14}"
+    f"{'':<18}{'A':>8}{'B':>8}{'B - A':>9}   {'95% interval':<18}{'p':>7}  {'B wins/loses':<14}"
 )
 _COMPARE_NOTE = (
     "Paired: 95% bootstrap interval of the difference, p of a sign-flip permutation test"
@@ -36,9 +35,7 @@ def command() -> None:
     """
 
 
-def _require_json(
-    context: click.Context, parameter: click.Parameter, value: bool
-) -> bool:
+def _require_json(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
     """Refuse --per-question without --json at once, before anything is scored."""
     if value and not context.params.get("as_json"):
         raise click.UsageError("--per-question needs --json.", context)
@@ -54,8 +51,7 @@ _COMMON = (
         help="Name of the system in the result. [default: the file name of PRED]",
     ),
     flag_option(
-        "--allow-missing",
-        "Score missing and empty predictions as zero instead of stopping.",
+        "--allow-missing", "Score missing and empty predictions as zero instead of stopping."
     ),
     click.option(
         "--per-question",
@@ -64,11 +60,7 @@ _COMMON = (
         help="With --json: add the scores of every question.",
     ),
     click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        is_eager=True,
-        help="Print the result as JSON.",
+        "--json", "as_json", is_flag=True, is_eager=True, help="Print the result as JSON."
     ),
     click.argument("pred", type=_FILE),
     click.argument("gold", type=_FILE),
@@ -119,10 +111,7 @@ def nq(**options: Any) -> None:
     "released: one assignment of options for precision and one for recall. paper: a single assignment.",
 )
 @click.option(
-    "--bert",
-    type=_FILE,
-    metavar="DIR",
-    help="Folder of a local BERT model; adds BERTScore.",
+    "--bert", type=_FILE, metavar="DIR", help="Folder of a local BERT model; adds BERTScore."
 )
 def cambignq(**options: Any) -> None:
     """Clarification questions: BLEU, category and options.
@@ -252,13 +241,7 @@ def _print_comparison(comparison: Comparison) -> None:
 
 
 def _score(
-    benchmark: str,
-    *,
-    as_json: bool,
-    per_question: bool,
-    gold: Path,
-    pred: Path,
-    **options: Any,
+    benchmark: str, *, as_json: bool, per_question: bool, gold: Path, pred: Path, **options: Any
 ) -> None:
     from whichsense.lab.evaluation.scoring import score
 

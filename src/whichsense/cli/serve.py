@@ -104,9 +104,7 @@ class _ServeCommand(click.Command):
 )
 @number_option("--port", 8000, 0, 65535, help="Port to listen at; 0 takes a free one.")
 @number_option("--workers", 1, 1, 64, help="Processes, each with its own models.")
-@number_option(
-    "--parallel", 2, 1, 64, help="Questions that each worker answers at once."
-)
+@number_option("--parallel", 2, 1, 64, help="Questions that each worker answers at once.")
 @number_option(
     "--queue",
     64,
@@ -147,10 +145,7 @@ class _ServeCommand(click.Command):
 )
 @flag_option("--log-questions", "Write the questions into these lines, too.")
 def command(
-    places: tuple[str, ...],
-    cluster: str | None,
-    compare: tuple[Path, ...],
-    **given: Any,
+    places: tuple[str, ...], cluster: str | None, compare: tuple[Path, ...], **given: Any
 ) -> None:
     """Serve indexes over HTTP: /v1/ask, /v1/search and the rest of /openapi.json.
 
@@ -266,9 +261,7 @@ def keys_command() -> None:
     metavar="MB",
     help="Most of files that it may upload in a day.  [default: as much as there is room for]",
 )
-@click.option(
-    "--expires", metavar="AGE", help="After so long it is refused: 90d, 12h, 2w."
-)
+@click.option("--expires", metavar="AGE", help="After so long it is refused: 90d, 12h, 2w.")
 @state_option
 def add(
     name: str,
@@ -342,10 +335,7 @@ def _day(seconds: float) -> str:
 # whichsense backup, restore: keys, traces and indexes of a service.
 
 backup_indexes_option = repeated_option(
-    "--index",
-    "places",
-    "NAME=DIR",
-    "Index folder, and its name in the backup. Repeatable.",
+    "--index", "places", "NAME=DIR", "Index folder, and its name in the backup. Repeatable."
 )
 
 
@@ -440,9 +430,7 @@ def show(case_id: str, state: Path, as_json: bool) -> None:
         click.echo(f"{stage:<14}{cost.seconds:8.3f} s")
     for one in feedback:
         words = (one.verdict, one.about, one.correction)
-        click.echo(
-            f"feedback      {printable(' · '.join(word for word in words if word))}"
-        )
+        click.echo(f"feedback      {printable(' · '.join(word for word in words if word))}")
 
 
 @traces_command.command()
@@ -466,9 +454,7 @@ def export(state: Path, out: Path | None) -> None:
 
 @traces_command.command()
 @click.argument("case_ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--older-than", metavar="AGE", help="Delete all that are older: 90d, 12h, 30m."
-)
+@click.option("--older-than", metavar="AGE", help="Delete all that are older: 90d, 12h, 30m.")
 @state_option
 def delete(case_ids: tuple[str, ...], older_than: str | None, state: Path) -> None:
     """Delete cases by id or by age, with their feedback; by age, conversations too."""
@@ -492,9 +478,7 @@ def parse_age(text: str) -> float:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
     if match is None:
-        raise BadInput(
-            f"'{text}' is no age. Write a number and a unit: 30m, 12h, 90d, 2w."
-        )
+        raise BadInput(f"'{text}' is no age. Write a number and a unit: 30m, 12h, 90d, 2w.")
     return float(match[1]) * _UNITS[match[2]]
 
 

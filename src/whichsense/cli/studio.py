@@ -45,9 +45,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("folder", type=_PATH, metavar="NAME")
-@click.option(
-    "--kind", required=True, type=click.Choice(KINDS), help="What is asked of people."
-)
+@click.option("--kind", required=True, type=click.Choice(KINDS), help="What is asked of people.")
 @click.option(
     "--questions",
     type=_PATH,
@@ -81,9 +79,7 @@ def command() -> None:
     type=click.IntRange(1, 100),
     help="Annotators of each item.",
 )
-@click.option(
-    "--tiebreak", is_flag=True, help="Ask one annotator more where the others disagree."
-)
+@click.option("--tiebreak", is_flag=True, help="Ask one annotator more where the others disagree.")
 @click.option(
     "--order",
     default="least annotated",
@@ -91,18 +87,14 @@ def command() -> None:
     type=click.Choice(ORDERS),
     help="What comes first.",
 )
-@click.option(
-    "--show-suggestions", is_flag=True, help="Show annotators what a system suggests."
-)
+@click.option("--show-suggestions", is_flag=True, help="Show annotators what a system suggests.")
 @click.option(
     "--database",
     default="",
     metavar="URL",
     help="A PostgreSQL database.  [default: a SQLite file in the folder]",
 )
-@click.option(
-    "--guidelines", type=_PATH, metavar="FILE.md", help="Instead of the kind's own."
-)
+@click.option("--guidelines", type=_PATH, metavar="FILE.md", help="Instead of the kind's own.")
 @click.option(
     "--qualifying",
     multiple=True,
@@ -165,9 +157,7 @@ def _made_by(source: Path | None, kind: str) -> list[dict[str, Any]]:
 
 @command.command()
 @_project
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen at."
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
     "--port",
     default=_PORT,
@@ -202,9 +192,7 @@ def serve(folder: Path, host: str, port: int, hosts: tuple[str, ...]) -> None:
     help="What they may do.",
 )
 @click.option(
-    "--url",
-    metavar="URL",
-    help=f"Where the studio is served.  [default: http://127.0.0.1:{_PORT}]",
+    "--url", metavar="URL", help=f"Where the studio is served.  [default: http://127.0.0.1:{_PORT}]"
 )
 def invite(folder: Path, name: str, role: str, url: str | None) -> None:
     """Make an invitation for NAME and print its link. It cannot be printed again."""
@@ -246,14 +234,9 @@ def pay(folder: Path, as_json: bool) -> None:
 @command.command()
 @_project
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="[default: the release that the kind has]",
+    "--format", "form", type=click.Choice(FORMATS), help="[default: the release that the kind has]"
 )
-@click.option(
-    "--out", type=_PATH, required=True, metavar="DIR", help="The folder for the files."
-)
+@click.option("--out", type=_PATH, required=True, metavar="DIR", help="The folder for the files.")
 def export(folder: Path, form: str | None, out: Path) -> None:
     """Write the data as a dataset's file, with a data statement."""
     from whichsense.studio.exports import default_format, export_to
@@ -266,9 +249,7 @@ def export(folder: Path, form: str | None, out: Path) -> None:
 @command.command("import")
 @click.argument("folder", type=_PATH, metavar="NAME")
 @click.argument("files", type=_PATH, nargs=-1, required=True, metavar="FILE…")
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), required=True, help="What FILE is."
-)
+@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="What FILE is.")
 @click.option("--database", default="", metavar="URL", help="A PostgreSQL database.")
 def import_(folder: Path, files: tuple[Path, ...], form: str, database: str) -> None:
     """Make a project of an export, or of released data."""
@@ -307,7 +288,9 @@ def _agreement_lines(report: Any) -> Iterator[str]:
 
 def _pay_lines(table: Any) -> Iterator[str]:
     for row in table["rows"]:
-        sums = f"{row['pay']:>9,.2f} + {row['bonus']:,.2f} = {row['total']:,.2f} {table['currency']}"
+        sums = (
+            f"{row['pay']:>9,.2f} + {row['bonus']:,.2f} = {row['total']:,.2f} {table['currency']}"
+        )
         yield f"{row['name']:<20} {row['items']:>6,} {row['seconds'] / 60:>8.1f} min {sums}"
 
 

@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), metavar="RECIPE")
 @path_option("--out", "[default: runs/ and the recipe's name]")
-@repeated_option(
-    "--set", "changes", "KEY=VALUE", "Change a setting: --set train.steps=100."
-)
-@flag_option(
-    "--tiny", "At the recipe's tiny size: a minute on a CPU, over the embedded sample."
-)
+@repeated_option("--set", "changes", "KEY=VALUE", "Change a setting: --set train.steps=100.")
+@flag_option("--tiny", "At the recipe's tiny size: a minute on a CPU, over the embedded sample.")
 @click.option(
     "--sweep",
     metavar="KEY=VALUE,…",
@@ -118,9 +114,7 @@ def _sweep(
     from whichsense.lab.train.chain import train_sweep
 
     folder = out or Path("runs") / f"{Path(recipe).stem}-sweep"
-    for change, run in train_sweep(
-        recipe, folder, changes, sweep, tiny=tiny, executor=executor
-    ):
+    for change, run in train_sweep(recipe, folder, changes, sweep, tiny=tiny, executor=executor):
         line = {"change": change, "model": str(run.model), "metrics": run.metrics}
         print(json.dumps(line), flush=True)
 

@@ -87,9 +87,7 @@ def speaks_of(text: str, reading: Reading) -> bool:
     said = 0
     for token in about:
         is_near = token.number is None and words
-        said += token.stem in known or bool(
-            is_near and cosines(token.text, words).max() >= NEAR
-        )
+        said += token.stem in known or bool(is_near and cosines(token.text, words).max() >= NEAR)
     return 2 * said >= len(about)
 
 
@@ -111,9 +109,7 @@ def _from_topic(reading: Reading, question: str, topic: Topic) -> Reading:
     evidence = (*own, *(one for one in reading.evidence if one not in own))
     # Its label and its rewrite are of another document.
     title = own[0].passage.title
-    return replace(
-        reading, question=question, label="", source=title, evidence=evidence
-    )
+    return replace(reading, question=question, label="", source=title, evidence=evidence)
 
 
 def _own_stems(reading: Reading) -> frozenset[str]:

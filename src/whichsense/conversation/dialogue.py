@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
-from whichsense.conversation.context import (
-    Excluding,
-    find,
-    in_context,
-    naming,
-    speaks_of,
-)
+from whichsense.conversation.context import Excluding, find, in_context, naming, speaks_of
 from whichsense.conversation.followups import (
     Topic,
     completed,
@@ -28,12 +22,7 @@ from whichsense.conversation.followups import (
     topic_of,
 )
 from whichsense.conversation.matching import Matcher, plain, tokenize
-from whichsense.conversation.replies import (
-    is_question,
-    proposal,
-    understand,
-    without_greeting,
-)
+from whichsense.conversation.replies import is_question, proposal, understand, without_greeting
 from whichsense.conversation.turns import (
     ABOUT,
     ALL,
@@ -93,9 +82,7 @@ def clarification_of(pipeline: Pipeline, case: Case) -> Clarification | None:
     return clarification
 
 
-def narrower(
-    clarification: Clarification, options: Sequence[Option]
-) -> Clarification | None:
+def narrower(clarification: Clarification, options: Sequence[Option]) -> Clarification | None:
     """A question about a group's own options; None where no group was chosen."""
     if len(options) != 1 or len(options[0].options) < 2:
         return None
@@ -239,9 +226,7 @@ class Exchange:
                 message=f"Taken as: {named}.",
             )
         is_new = clarification.question not in self.conversation.asked
-        return replace(
-            turn, shown=CLARIFICATION if self.policy.enabled and is_new else READINGS
-        )
+        return replace(turn, shown=CLARIFICATION if self.policy.enabled and is_new else READINGS)
 
     def answer(self, turn: Turn) -> Turn:
         """The turn with what is to be shown for its intent. It comes with all readings, for those who skip."""
@@ -261,9 +246,7 @@ class Exchange:
         options = [self.option(one) for one in turn.intent.options]
         narrowed = narrower(self.clarification, options)
         if narrowed is not None and self._may_follow_up(narrowed):
-            return replace(
-                turn, shown=CLARIFICATION, clarification=narrowed, readings=()
-            )
+            return replace(turn, shown=CLARIFICATION, clarification=narrowed, readings=())
         if turn.intent.kind == ALL:
             return replace(turn, shown=ANSWER)
         readings = tuple(chain(*(option.readings for option in options)))
@@ -308,9 +291,7 @@ class Exchange:
         """What is merely possible, then what a search without the rejected passages finds, then one more word."""
         if self.case.possible:
             return replace(turn, shown=POSSIBLE, readings=self.case.possible)
-        rejected = [
-            one for option in self.clarification.options for one in option.readings
-        ]
+        rejected = [one for option in self.clarification.options for one in option.readings]
         passages = {span.passage.id for one in rejected for span in one.evidence}
         retriever = Excluding(self.pipeline.retriever, frozenset(passages))
         elsewhere = replace(self.pipeline, retriever=retriever)
@@ -353,9 +334,7 @@ def name_of(option: Option, question: str) -> str:
 
 _ASKING = AskingPolicy()
 _NO_LIMITS = Limits()
-_LONGEST = (
-    8  # words of a reply that narrows a question; more are a question of their own
-)
+_LONGEST = 8  # words of a reply that narrows a question; more are a question of their own
 _SURE = 0.6  # the least score with which a choice in words is not searched for
 _NEXT = "Ask another question, or say more about this one."
 

@@ -29,20 +29,14 @@ _POSSESSIVES = ("its", "his", "her", "their")
 # The pronoun by which a question leans on what was said; a name before it is what it stands for.
 _PERSON = re.compile(r"\b(he|she|him|her|his|hers)\b", re.IGNORECASE)
 _THINGS = re.compile(r"\b(they|them|their)\b", re.IGNORECASE)
-_THING = re.compile(
-    r"\b(?:its?\b(?!['’])|(?:this|that)(?: one)?(?=[\s?.!]*$))", re.IGNORECASE
-)
+_THING = re.compile(r"\b(?:its?\b(?!['’])|(?:this|that)(?: one)?(?=[\s?.!]*$))", re.IGNORECASE)
 _PLACE = re.compile(r"(?<!is )(?<!are )(?<!was )(?<!were )\bthere\b", re.IGNORECASE)
 _PRONOUNS = (_PERSON, _THINGS, _THING, _PLACE)
-_NAME = re.compile(
-    r"[A-Z][\w'’-]*(?: (?:(?:of|the|and|de|la|von|van) )*[A-Z0-9][\w'’-]*)*"
-)
+_NAME = re.compile(r"[A-Z][\w'’-]*(?: (?:(?:of|the|and|de|la|von|van) )*[A-Z0-9][\w'’-]*)*")
 _NUMBER_OF_OPTION = re.compile(r"\d{1,2}[.)]?")
 _FIRST_WORDS = re.compile(r"^\W*\w+")
 _KIND = re.compile(r"(?:\d\S* )?[a-z]")  # what a title's brackets say of a thing
-_LAST_PHRASE = re.compile(
-    r" (in|on|at|for|of|from) (?:the )?([A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d+)$"
-)
+_LAST_PHRASE = re.compile(r" (in|on|at|for|of|from) (?:the )?([A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d+)$")
 _NEW = re.compile(r"\b(?:is|are|was|were) an? (\w[\w -]*)", re.IGNORECASE)
 _CONTINUES = re.compile(r"^(?:and|or|but|what about|how about)\b", re.IGNORECASE)
 _OF_MYSELF = re.compile(r"^(?:i|we) (?:am|are|m|re) |^im ")
@@ -263,15 +257,9 @@ def about(topic: Topic, words: str) -> str:
         if pronoun is None:
             continue
         before = question[: pronoun.start()]
-        if pattern is _PLACE or (
-            is_phrase and _opens(words, before.lower().split()[-1:])
-        ):
+        if pattern is _PLACE or (is_phrase and _opens(words, before.lower().split()[-1:])):
             place = words if is_phrase else f"in {words}"
-            before = (
-                before.removesuffix(f"{words.split(maxsplit=1)[0]} ")
-                if is_phrase
-                else before
-            )
+            before = before.removesuffix(f"{words.split(maxsplit=1)[0]} ") if is_phrase else before
             return f"{before}{place}{question[pronoun.end() :]}"
         if not is_phrase:
             return _replaced(question, pronoun, words)
@@ -398,11 +386,7 @@ def subject_of(passage: Passage) -> str:
 def _runs(words: Sequence[str]) -> list[Sequence[str]]:
     """Every run of words, the longest first."""
     count = len(words)
-    spread = [
-        (start, size)
-        for size in range(count, 0, -1)
-        for start in range(count - size + 1)
-    ]
+    spread = [(start, size) for size in range(count, 0, -1) for start in range(count - size + 1)]
     return [words[start : start + size] for start, size in spread]
 
 

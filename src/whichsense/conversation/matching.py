@@ -144,11 +144,7 @@ def nearest_word(word: str, known: Iterable[str]) -> str:
     ('third', '')
     """
     allowed = (len(word) >= 4) + (len(word) >= 8)
-    near = [
-        (OSA.distance(word, one, score_cutoff=allowed), one)
-        for one in known
-        if len(one) > 2
-    ]
+    near = [(OSA.distance(word, one, score_cutoff=allowed), one) for one in known if len(one) > 2]
     edits, best = min(near, default=(allowed + 1, ""), key=lambda pair: pair[0])
     return best if edits <= allowed else ""
 
@@ -161,17 +157,11 @@ _DECADE = re.compile(rf"\b(?:(\d\d)s|{'|'.join(DECADES)})\b")
 _FUTURE = 9999
 # How a reply limits years; each pattern has one year or two.
 _LIMITS = (
-    (
-        re.compile(rf"\b(?:between|from) {_YEAR} (?:and|to|until|till) {_YEAR}\b"),
-        "within",
-    ),
+    (re.compile(rf"\b(?:between|from) {_YEAR} (?:and|to|until|till) {_YEAR}\b"), "within"),
     (re.compile(rf"\b(?:before|prior to|earlier than|older than) {_YEAR}\b"), "before"),
     (re.compile(rf"\b(?:until|till|up to) {_YEAR}\b"), "until"),
     (re.compile(rf"\b(?:after|later than|newer than|past) {_YEAR}\b"), "after"),
-    (
-        re.compile(rf"\b(?:since|from) {_YEAR} ?(?:on|onwards|onward|and later)\b"),
-        "since",
-    ),
+    (re.compile(rf"\b(?:since|from) {_YEAR} ?(?:on|onwards|onward|and later)\b"), "since"),
     (re.compile(rf"\bsince {_YEAR}\b"), "since"),
 )
 
@@ -300,9 +290,7 @@ class Profile:
 def content(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """Return the tokens that are no function words, but for those that tell labels apart."""
     return tuple(
-        token
-        for token in tokens
-        if token.text in CONTRASTS or token.text not in CLOSED_CLASS_WORDS
+        token for token in tokens if token.text in CONTRASTS or token.text not in CLOSED_CLASS_WORDS
     )
 
 
@@ -319,17 +307,13 @@ def _profile(option: Option, asked: set[str]) -> Profile:
         texts += [" ".join(added), reading.label, reading.answer, reading.source]
         titles += [span.passage.title for span in reading.evidence[:2]]
     texts += [inner.label for inner in option.options]
-    others, named = (
-        tuple(Field(text) for text in some if text) for some in (texts, titles)
-    )
+    others, named = (tuple(Field(text) for text in some if text) for some in (texts, titles))
     return Profile(option.id, Field(option.label), others, named)
 
 
 def time_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
     """(date as a number, id) of the options whose date is known, by the same kind of text where all have it."""
-    return _ordered(
-        profiles, [[_time_value(one.text) for one in own.fields] for own in profiles]
-    )
+    return _ordered(profiles, [[_time_value(one.text) for one in own.fields] for own in profiles])
 
 
 def size_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
@@ -373,9 +357,7 @@ def _size_value(text: str) -> float | None:
 _TYPO = 0.85
 _BESIDE = 0.8  # the weight of a word that is not the label's
 NEAR = 0.33  # the least cosine of two words that mean nearly the same
-_NEAR_NAME = (
-    0.55  # … of a name in a label, which is near to others of its category, too
-)
+_NEAR_NAME = 0.55  # … of a name in a label, which is near to others of its category, too
 _NEAR_TEXT = 0.18  # … of a reply and an option of which no word is near
 _UNMATCHED = 0.5  # the weight of a word that fits no option
 _LEAST = 0.34  # the least score of an option that is meant

@@ -164,9 +164,7 @@ _EXCEPT = (
     r"|dont (?:mean|want)|didnt mean|do not (?:mean|want)|did not mean|no)\b"
 )
 _NEGATION = re.compile(_EXCEPT)
-_SEPARATOR = re.compile(
-    r",(?!\d{3}\b)|;|&|\+|/|\b(?:and|or|nor|plus|but|as well as|along with)\b"
-)
+_SEPARATOR = re.compile(r",(?!\d{3}\b)|;|&|\+|/|\b(?:and|or|nor|plus|but|as well as|along with)\b")
 _JOINING = ("and", "or", "nor", "&", "+")  # a negation goes on behind these
 _RANGE = re.compile(r"\b(\d) ?(?:-|–|to|through|thru|till|until) ?(\d)\b")
 _COUNT = re.compile(
@@ -275,9 +273,7 @@ def _within(clause: str, matcher: Matcher) -> Selection:
     if limit is None:
         return NOTHING
     period, rest = limit
-    inside = [
-        one.id for one in matcher.profiles if any(map(period.contains, one.years))
-    ]
+    inside = [one.id for one in matcher.profiles if any(map(period.contains, one.years))]
     tokens = [one for one in matcher.tokens(rest) if one.text not in ALL_WORDS]
     named, _ = matcher.meant(matcher.content(tokens))
     inside = [one for one in inside if one in named] or inside
@@ -309,9 +305,7 @@ def _by_order(clause: str, matcher: Matcher) -> Selection:
         return NOTHING
     rest = [one for one in tokens if one.text not in (word, "most", "least", "more")]
     places = [int(one.number) for one in rest if one.is_ordinal and one.number]
-    named, _ = matcher.meant(
-        [one for one in matcher.content(rest) if not one.is_ordinal]
-    )
+    named, _ = matcher.meant([one for one in matcher.content(rest) if not one.is_ordinal])
     ranked = _ranked(word, matcher, named or matcher.ids)
     return Selection(tuple(ranked[places[0] - 1 :][:1] if places else ranked[:1]), 0.9)
 
@@ -345,10 +339,7 @@ def _by_position_or_words(tokens: Sequence[Token], matcher: Matcher) -> Selectio
 
 
 def _place_among(
-    nouns: Sequence[Token],
-    by_words: Selection,
-    tokens: Sequence[Token],
-    matcher: Matcher,
+    nouns: Sequence[Token], by_words: Selection, tokens: Sequence[Token], matcher: Matcher
 ) -> Selection | None:
     """ "the second film": a number in the labels, or else a place among those that the words name."""
     ids, score = matcher.meant(nouns)
@@ -370,9 +361,7 @@ def _numbered(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
     """The option whose label has the number that stands beside the category: "the second season", "season 2"."""
     numbers = [token.number for token in tokens if token.number is not None]
     initials = {stem[0] for stem in matcher.category}  # s3
-    if not numbers or (matcher.category | initials).isdisjoint(
-        one.stem for one in tokens
-    ):
+    if not numbers or (matcher.category | initials).isdisjoint(one.stem for one in tokens):
         return None
     having = [
         profile.id
@@ -459,11 +448,7 @@ def about_options(text: str, matcher: Matcher) -> Selection | None:
     pointed = _POINTED.search(text)
     if pointed:
         return select(pointed[0], matcher)
-    rest = [
-        one
-        for one in matcher.content(opening(matcher.tokens(text)))
-        if _is_subject(one)
-    ]
+    rest = [one for one in matcher.content(opening(matcher.tokens(text))) if _is_subject(one)]
     # "what does … mean" may be about any word that was shown.
     means = not _MEANING.isdisjoint(words)
     named = [one for one in rest if one.number is None]
@@ -485,14 +470,7 @@ def _asks_which(words: Sequence[str]) -> bool:
     """ "which is newest", "which one …", "which of them …", "which came first"; but not "which film won"."""
     if len(words) == 1 or words[1] in ("one", "of", "option", "ones"):
         return True
-    return words[1] in AUXILIARIES or words[1] in (
-        "came",
-        "comes",
-        "goes",
-        "ended",
-        "made",
-        "won",
-    )
+    return words[1] in AUXILIARIES or words[1] in ("came", "comes", "goes", "ended", "made", "won")
 
 
 def _without_meta(text: str) -> str:
@@ -527,10 +505,7 @@ _OTHER_ONE = re.compile(r"\bthe others?(?: ones?)?\b")
 
 
 def understand(
-    text: str,
-    clarification: Clarification,
-    question: str = "",
-    chosen: Collection[str] = (),
+    text: str, clarification: Clarification, question: str = "", chosen: Collection[str] = ()
 ) -> Intent:
     """What a reply to a clarification means.
 

@@ -275,9 +275,7 @@ def show_turn(conversation: Conversation) -> list[Block]:
         blocks += show_clarification(turn.clarification)
     elif turn.shown == EXPLANATION:
         blocks += show_story(replace(case, long_answer=turn.long_answer))
-    blocks += say(
-        "Merely possible:" if turn.shown == POSSIBLE else conversation.dependence
-    )
+    blocks += say("Merely possible:" if turn.shown == POSSIBLE else conversation.dependence)
     if turn.shown in (ANSWER, READINGS, POSSIBLE):
         tentative = turn.is_tentative
         blocks += show_readings(turn.readings, case.question, is_tentative=tentative)
@@ -296,9 +294,7 @@ def save(conversation: Conversation, path: Path) -> None:
         write_atomically(path, body.encode("utf-8", "replace"))
     except OSError as error:
         reason = error.strerror or error
-        raise BadInput(
-            f"'{path}' could not be written: {reason}. Choose another place."
-        ) from None
+        raise BadInput(f"'{path}' could not be written: {reason}. Choose another place.") from None
 
 
 def load_conversation(path: Path) -> Conversation:

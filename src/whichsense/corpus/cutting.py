@@ -28,9 +28,7 @@ _Piece = tuple[str, str, int, int]
 """A passage's id and section, and where it begins and ends in its document."""
 
 
-def cut(
-    document: Document, words: int = 100, sentences: bool = False
-) -> Iterator[Passage]:
+def cut(document: Document, words: int = 100, sentences: bool = False) -> Iterator[Passage]:
     """Yield the passages of a document, in order. Nothing but white space is left out between them.
 
     >>> text = "One two three.  Four five six."
@@ -50,9 +48,7 @@ def title_line(document: Document) -> str:
     return " ".join(document.title.split())
 
 
-def pieces(
-    document: Document, words: int = 100, sentences: bool = False
-) -> Iterator[_Piece]:
+def pieces(document: Document, words: int = 100, sentences: bool = False) -> Iterator[_Piece]:
     """Yield the same without the passages' texts, for those who make something else of them than passages."""
     if words < 1:
         raise ValueError("a passage has at least one word")
@@ -63,11 +59,7 @@ def pieces(
     longest = words * _LONGEST_WORD
     stem, number = f"{document.id}#", 0
     for start, end in _sentences(text, words) if sentences else _runs(text, words):
-        parts = (
-            ((start, end),)
-            if end - start <= longest
-            else _shorten(text, start, end, longest)
-        )
+        parts = ((start, end),) if end - start <= longest else _shorten(text, start, end, longest)
         for begin, stop in parts:
             section = _section(document, begin)
             # A document of one passage lends it its own id.
@@ -109,9 +101,7 @@ def _long_runs(plain: str, words: int) -> Iterable[Span]:
     if plain.isascii():
         signs: NDArray[Any] = np.frombuffer(f" {plain} ".encode(), np.uint8)
     else:
-        signs = np.frombuffer(
-            f" {plain} ".encode("utf-32-le", "surrogatepass"), np.uint32
-        )
+        signs = np.frombuffer(f" {plain} ".encode("utf-32-le", "surrogatepass"), np.uint32)
     inside = signs != ord(" ")
     # Where a word begins or ends, in turn.
     edges = np.flatnonzero(inside[1:] != inside[:-1])

@@ -132,7 +132,9 @@ def _reader(name: str, parse: Callable[[Feed, bytes], _Parsed]) -> Reader:
             title, text, sections = parse(feed, body)
         except WhichsenseError:
             raise
-        except Exception as error:  # whatever a parser does on a file made to break it, the file is what is wrong
+        except (
+            Exception
+        ) as error:  # whatever a parser does on a file made to break it, the file is what is wrong
             message = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise feed.fault(
                 f"cannot be read as {name} ({message}). Open and save it again."
@@ -142,11 +144,7 @@ def _reader(name: str, parse: Callable[[Feed, bytes], _Parsed]) -> Reader:
             raise feed.fault(f"holds no text.{fix}")
         title = one_line(title) or _stem(feed.path)
         yield feed.document(
-            "",
-            feed.name,
-            whole_characters(title),
-            whole_characters(text),
-            sections=sections,
+            "", feed.name, whole_characters(title), whole_characters(text), sections=sections
         )
 
     return read

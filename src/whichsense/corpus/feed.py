@@ -86,10 +86,7 @@ class Report:
         left out: 1 broken record
           a.jsonl, line 3: not valid JSON
         """
-        read = [
-            _counted(self.documents, "document"),
-            _counted(self.passages, "passage"),
-        ]
+        read = [_counted(self.documents, "document"), _counted(self.passages, "passage")]
         if self.redirects:
             read.append(_counted(self.redirects, "redirect"))
         if self.senses:
@@ -117,11 +114,7 @@ class Report:
 
 def _printable(broken: Broken) -> str:
     """Without control characters: names of files and pages may hold anything."""
-    characters = [
-        character
-        for character in str(broken)
-        if unicodedata.category(character) != "Cc"
-    ]
+    characters = [character for character in str(broken) if unicodedata.category(character) != "Cc"]
     return "".join(characters)
 
 
@@ -209,12 +202,9 @@ class Feed:
         key = " ".join(f"{self.prefix}{key}".split())
         if len(key) > _LONGEST_NAME:
             return self.broken(
-                where,
-                f"the id is over {_LONGEST_NAME:,} characters long. Give it a shorter one.",
+                where, f"the id is over {_LONGEST_NAME:,} characters long. Give it a shorter one."
             )
-        headings = (
-            tuple([(at, short(name)) for at, name in sections]) if sections else ()
-        )
+        headings = tuple([(at, short(name)) for at, name in sections]) if sections else ()
         source = (short(source) if source else "") or self.name
         return Document(key, short(title), text, source, headings, whole)
 
@@ -233,9 +223,7 @@ class Feed:
             raise
         if not head:
             reader.close()
-            raise self.fault(
-                "is empty. Check that it was written or fetched to the end."
-            )
+            raise self.fault("is empty. Check that it was written or fetched to the end.")
         return reader
 
     def open_text(self) -> io.BufferedReader:
@@ -290,9 +278,7 @@ def numbered(number: int) -> str:
 
 
 def not_in(encoding: str) -> str:
-    return (
-        f"not {encoding}. Save the file as UTF-8, or name its encoding with --encoding."
-    )
+    return f"not {encoding}. Save the file as UTF-8, or name its encoding with --encoding."
 
 
 def too_long(feed: Feed) -> str:

@@ -37,13 +37,7 @@ _TABLE = (
     Format("dpr", "tables.read_dpr"),
     Format("csv", "tables.read_csv", (".csv",)),
     Format("tsv", "tables.read_tsv", (".tsv",)),
-    Format(
-        "parquet",
-        "tables.read_parquet",
-        (".parquet", ".pq"),
-        (b"par1",),
-        "pyarrow.parquet",
-    ),
+    Format("parquet", "tables.read_parquet", (".parquet", ".pq"), (b"par1",), "pyarrow.parquet"),
     Format("text", "documents.read_text", (".txt", ".text"), is_document=True),
     Format(
         "markdown",
@@ -60,17 +54,8 @@ _TABLE = (
         "selectolax.lexbor",
         is_document=True,
     ),
-    Format(
-        "pdf", "documents.read_pdf", (".pdf",), (b"%pdf-",), "pypdf", is_document=True
-    ),
-    Format(
-        "docx",
-        "documents.read_docx",
-        (".docx",),
-        (b"pk\x03\x04",),
-        "docx",
-        is_document=True,
-    ),
+    Format("pdf", "documents.read_pdf", (".pdf",), (b"%pdf-",), "pypdf", is_document=True),
+    Format("docx", "documents.read_docx", (".docx",), (b"pk\x03\x04",), "docx", is_document=True),
 )
 FORMATS = {each.name: each for each in _TABLE}
 SUFFIXES = {suffix: each.name for each in _TABLE for suffix in each.suffixes}

@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from whichsense import files
-from whichsense.corpus.feed import (
-    Broken,
-    Feed,
-    Reader,
-    ReadingLimits,
-    Record,
-    Report,
-    Step,
-)
+from whichsense.corpus.feed import Broken, Feed, Reader, ReadingLimits, Record, Report, Step
 from whichsense.corpus.file_formats import (
     ARCHIVES,
     FORMATS,
@@ -93,9 +85,7 @@ def _list_folder(source: Path, format: str | None, listing: Listing) -> None:
     """Add the files below a folder to the listing."""
     entries = list(_walk(source, format))
     if len(entries) == 1 and entries[0].path == source:
-        raise BadInput(
-            f"The folder '{source}' is an index. Give the text that it was made from."
-        )
+        raise BadInput(f"The folder '{source}' is an index. Give the text that it was made from.")
     readable = False
     for entry in entries:
         if entry.format or entry.wrong:
@@ -116,9 +106,7 @@ def _file_entry(path: Path, format: str | None) -> SourceEntry:
         raise BadInput(f"'{path}' is an archive. Unpack it and give the folder.")
     kind = format or format_by_name(path) or whole_lines(path, format_by_content(path))
     if kind is None:
-        raise BadInput(
-            f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}."
-        )
+        raise BadInput(f"'{path}' is binary, in no known format. Known: {', '.join(FORMATS)}.")
     if kind == "json":
         kind = "jsonl"  # whose reader says what to run
     return SourceEntry(path, None, kind, size=status.st_size, mtime=status.st_mtime_ns)
@@ -129,9 +117,7 @@ def _status(path: Path) -> os.stat_result:
     try:
         status = path.stat()
     except FileNotFoundError:
-        raise BadInput(
-            f"There is no file or folder '{path}'. Check the path."
-        ) from None
+        raise BadInput(f"There is no file or folder '{path}'. Check the path.") from None
     except OSError as error:
         raise BadInput(
             f"'{path}' cannot be read: {error.strerror}. Check the path and its rights."
@@ -143,9 +129,7 @@ def _status(path: Path) -> os.stat_result:
             f"'{path}' is neither a file nor a folder. Write its content to a file first."
         )
     if not status.st_size:
-        raise BadInput(
-            f"'{path}' is empty. Check that it was written or fetched to the end."
-        )
+        raise BadInput(f"'{path}' is empty. Check that it was written or fetched to the end.")
     return status
 
 
@@ -289,9 +273,7 @@ class Corpus:
     ) -> None:
         sources = [source] if isinstance(source, str | Path) else list(source)
         if not sources:
-            raise BadInput(
-                "No source given. Name at least one file or folder, or give a record."
-            )
+            raise BadInput("No source given. Name at least one file or folder, or give a record.")
         self.sources = [Path(path) for path in sources]
         self.format = check_format(format) if format else None
         self.encoding = _check_encoding(encoding)
@@ -406,16 +388,10 @@ class Corpus:
         """Return the error of a corpus without a record that can be used."""
         first = f" First: {report.named[0]}" if report.named else ""
         where = ", ".join(f"'{source}'" for source in self.sources[:3])
-        return BadInput(
-            f"Nothing in {where} could be used: {report.broken:,} broken.{first}"
-        )
+        return BadInput(f"Nothing in {where} could be used: {report.broken:,} broken.{first}")
 
     def _feed_of(
-        self,
-        entry: SourceEntry,
-        report: Report,
-        skip: int,
-        idle: Callable[[], None] | None,
+        self, entry: SourceEntry, report: Report, skip: int, idle: Callable[[], None] | None
     ) -> Feed:
         prefixed = self.prefix
         if prefixed is None:
@@ -458,9 +434,7 @@ class Corpus:
             yield from _whole_broken(feed, _without_name(str(error), entry.path))
             return
         if not any((usable, resumed, lenient)):
-            raise feed.fault(
-                f"holds nothing usable. {first_broken or 'It has no records at all.'}"
-            )
+            raise feed.fault(f"holds nothing usable. {first_broken or 'It has no records at all.'}")
 
     @cached_property
     def _document_folders(self) -> set[Path | None]:
@@ -509,9 +483,7 @@ def _check_encoding(encoding: str | None) -> str | None:
             "".encode(encoding)
         except (LookupError, ValueError):
             # ValueError: "undefined" is a codec that refuses everything.
-            raise BadInput(
-                f"No encoding named '{encoding}'. Try cp1252 or latin-1."
-            ) from None
+            raise BadInput(f"No encoding named '{encoding}'. Try cp1252 or latin-1.") from None
     return encoding
 
 
@@ -632,6 +604,4 @@ def _step(feed: Feed, number: int, given: GivenRecord) -> Step:
 
 def _whole_document(passage: Passage) -> Document:
     sections = ((0, passage.section),) if passage.section else ()
-    return Document(
-        passage.id, passage.title, passage.text, passage.source, sections, whole=True
-    )
+    return Document(passage.id, passage.title, passage.text, passage.source, sections, whole=True)

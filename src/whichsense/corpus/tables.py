@@ -23,17 +23,13 @@ def read_jsonl(feed: Feed, whole: bool = False) -> Iterator[Step]:
     with feed.open_text() as reader:
         head = reader.peek(1)[: 2**16].removeprefix(b"\xef\xbb\xbf").lstrip()
         if head.startswith(b"["):
-            raise feed.fault(
-                as_lines(feed.path, "one JSON list, not JSON lines", "'.[]'")
-            )
+            raise feed.fault(as_lines(feed.path, "one JSON list, not JSON lines", "'.[]'"))
         if _spread(head):
             raise feed.fault(
                 as_lines(feed.path, "a JSON object over several lines, not JSON lines")
             )
         if head.startswith(b"<doc "):
-            raise feed.fault(
-                "is WikiExtractor's own format. Run WikiExtractor with --json."
-            )
+            raise feed.fault("is WikiExtractor's own format. Run WikiExtractor with --json.")
         encoding = feed.encoding or "utf-8"
         for number, line in feed.lines(reader):
             if line is not None and (line.isspace() or line == b"\xef\xbb\xbf"):
@@ -54,9 +50,7 @@ def as_lines(path: Path, what: str, program: str = ".") -> str:
 def _spread(head: bytes) -> bool:
     """Tell whether the first object goes on behind its line, which no single broken line would look like."""
     first, _, rest = head.partition(b"\n")
-    if not first.startswith(b"{") or not first.rstrip().endswith(
-        (b"{", b"[", b",", b":")
-    ):
+    if not first.startswith(b"{") or not first.rstrip().endswith((b"{", b"[", b",", b":")):
         return False
     return bool(rest := rest.lstrip()) and not rest.startswith(b"{")
 
@@ -66,15 +60,11 @@ def read_passages(feed: Feed) -> Iterator[Step]:
     return read_jsonl(feed, whole=True)
 
 
-def _step(
-    feed: Feed, number: int, line: bytes | None, encoding: str, whole: bool
-) -> Step:
+def _step(feed: Feed, number: int, line: bytes | None, encoding: str, whole: bool) -> Step:
     try:
         if line is None:
             raise ValueError(too_long(feed))
-        record = _record(
-            line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, encoding
-        )
+        record = _record(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, encoding)
         return document_of(feed, record, number, f"line {number}", whole)
     except ValueError as error:
         return feed.broken(f"line {number}", str(error))
@@ -208,9 +198,7 @@ class Columns:
             )
         return cls(**columns)
 
-    def document(
-        self, feed: Feed, row: Sequence[str | None], number: int, where: str
-    ) -> Step:
+    def document(self, feed: Feed, row: Sequence[str | None], number: int, where: str) -> Step:
         """Return a row as a document; ValueError where it has no text."""
 
         def cell(place: int | None) -> str:
@@ -223,12 +211,7 @@ class Columns:
         sections = ((0, section),) if section else ()
         key = cell(self.id).strip() or numbered(number)
         return feed.document(
-            where,
-            key,
-            cell(self.title),
-            text,
-            source=cell(self.source),
-            sections=sections,
+            where, key, cell(self.title), text, source=cell(self.source), sections=sections
         )
 
 
@@ -256,7 +239,9 @@ class _Lines:
                 self.wrong = not_in(self.encoding)
                 text = line.decode(self.encoding, "replace")
             yield text.removeprefix("\ufeff") if number == 1 else text
-        self.ended = True  # asked for more: only a quote that is still open makes the csv module do so
+        self.ended = (
+            True  # asked for more: only a quote that is still open makes the csv module do so
+        )
 
     def checked(self, row: list[str] | csv.Error, wrong: str) -> list[str]:
         """Return a row in which nothing is wrong; raise ValueError with what is."""
@@ -308,9 +293,7 @@ def _header(feed: Feed, rows: Iterator[list[str]]) -> list[str]:
     try:
         return next(rows, [])
     except csv.Error as error:
-        fix = (
-            "Save it with line feeds (LF) at the ends of lines, and every quote closed."
-        )
+        fix = "Save it with line feeds (LF) at the ends of lines, and every quote closed."
         raise feed.fault(
             f"has no header that can be read ({str(error).partition(' - ')[0]}). {fix}"
         ) from None
@@ -364,9 +347,7 @@ def _passage(feed: Feed, number: int, line: bytes | None) -> Step:
     text, title = _unquoted(text), _unquoted(title)
     if not text or text.isspace():
         return feed.broken(f"line {number}", "the text is empty.")
-    return feed.document(
-        f"line {number}", key.strip() or numbered(number), title, text, whole=True
-    )
+    return feed.document(f"line {number}", key.strip() or numbered(number), title, text, whole=True)
 
 
 def _unquoted(cell: str) -> str:
@@ -385,9 +366,7 @@ def read_parquet(feed: Feed) -> Iterator[Step]:
     arrow = require("pyarrow", "documents")
     parquet = require("pyarrow.parquet", "documents")
     if feed.path.suffix.lower() in files.COMPRESSED:
-        raise feed.fault(
-            "is packed once more around Parquet's own compression. Unpack it first."
-        )
+        raise feed.fault("is packed once more around Parquet's own compression. Unpack it first.")
     try:
         with parquet.ParquetFile(feed.path) as table:
             yield from _rows(feed, table)

@@ -180,8 +180,7 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Each stops at the next tag of its kind, so that a page of open tags takes no longer than its length.
 # Groups are atomic, not possessive: those of Python 3.11.2, which Debian 12 has, fail where they match nothing.
 _REF = re.compile(
-    r"<ref\b[^<>]*/>|<ref\b[^<>]*>[^<]*+(?>(?:<(?!/?ref\b)[^<]*+)*)</ref\s*>",
-    re.IGNORECASE,
+    r"<ref\b[^<>]*/>|<ref\b[^<>]*>[^<]*+(?>(?:<(?!/?ref\b)[^<]*+)*)</ref\s*>", re.IGNORECASE
 )
 _BLOCK = r"gallery|math|timeline|syntaxhighlight|score|imagemap|templatestyles"
 _OTHER_BLOCK = re.compile(
@@ -265,9 +264,7 @@ def _link(node: Any) -> str:
         return ""
     if node.text is not None:
         return _flat(node.text.nodes)
-    return (
-        "" if _LANGUAGE.match(target) else _flat(node.title.nodes).strip().lstrip(":")
-    )
+    return "" if _LANGUAGE.match(target) else _flat(node.title.nodes).strip().lstrip(":")
 
 
 def _external_link(node: Any) -> str:
@@ -280,11 +277,7 @@ def _tag(node: Any) -> str:
         return ""
     if name in ("br", "hr"):
         return "\n"
-    return (
-        _flat(node.contents.nodes)
-        if node.contents is not None and not node.self_closing
-        else ""
-    )
+    return _flat(node.contents.nodes) if node.contents is not None and not node.self_closing else ""
 
 
 def _entity(node: Any) -> str:
@@ -299,9 +292,7 @@ _OF_LAST = ("lang", "transl", "transliteration")
 def _template(node: Any) -> str:
     """Return the few templates that stand for words within a sentence; all others are left out."""
     name = str(node.name).strip().lower().replace("_", " ")
-    values = [
-        _flat(param.value.nodes).strip() for param in node.params if not param.showkey
-    ]
+    values = [_flat(param.value.nodes).strip() for param in node.params if not param.showkey]
     if name in ("circa", "c."):
         return f"c. {''.join(values[:1])}"
     if not values:
@@ -338,9 +329,7 @@ _MEDIA = re.compile(
     r"\[\[\s*(?:file|image|category|media)\s*:[^\[\]]*+(?>(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*)\]\]",
     re.IGNORECASE,
 )
-_OTHER_LANGUAGE = re.compile(
-    r"\[\[(?:[a-z]{2,3}|simple)(?:-[a-z]+)*:[^\[\]|\s][^\[\]|]*\]\]"
-)
+_OTHER_LANGUAGE = re.compile(r"\[\[(?:[a-z]{2,3}|simple)(?:-[a-z]+)*:[^\[\]|\s][^\[\]|]*\]\]")
 _INTERNAL = re.compile(r"\[\[(?>(?:[^\[\]|]*\|)*)([^\[\]|]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]*\s?([^\[\]\n]*)\]")
 _ANY_TAG = re.compile(r"<[^<>]*>")
@@ -417,9 +406,7 @@ class PageStripper:
         self._seconds = seconds
         self._seconds_in_batch = seconds_in_batch
         self._batch_pages = batch_pages
-        self._workers: Workers[list[str], list[StrippedPage]] = Workers.fresh(
-            function, self._count
-        )
+        self._workers: Workers[list[str], list[StrippedPage]] = Workers.fresh(function, self._count)
 
     def __enter__(self) -> PageStripper:
         return self
@@ -470,9 +457,7 @@ class PageStripper:
         return results
 
 
-def _batches(
-    pages: Iterable[tuple[Item, str | None]], most: int
-) -> Iterator[_Batch[Item]]:
+def _batches(pages: Iterable[tuple[Item, str | None]], most: int) -> Iterator[_Batch[Item]]:
     """Group pages: large enough to be worth a message, small enough to keep all workers busy."""
     batch: _Batch[Item] = _Batch()
     characters = 0
@@ -525,14 +510,12 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 _TITLE_END = re.compile(
-    r"\s*\((?:disambiguation|begriffsklärung|homonymie|desambiguación|disambigua)\)$",
-    re.IGNORECASE,
+    r"\s*\((?:disambiguation|begriffsklärung|homonymie|desambiguación|disambigua)\)$", re.IGNORECASE
 )
 _SENSE_HEADING = re.compile(r"^=+([^=]*)=+\s*$")
 _LINK = re.compile(r"\[\[([^\[\]|#]+)(?:#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NO_ARTICLE = re.compile(
-    r"\s*:?\s*(?:file|image|category|special|wikt|wiktionary|[a-z]{2,3}):",
-    re.IGNORECASE,
+    r"\s*:?\s*(?:file|image|category|special|wikt|wiktionary|[a-z]{2,3}):", re.IGNORECASE
 )
 
 
@@ -602,8 +585,7 @@ def read_dump(feed: Feed) -> Iterator[Step]:
                 yield item
             elif page is None or not page.text:
                 yield feed.broken(
-                    _where(item),
-                    "no text is left when templates and tables are taken out.",
+                    _where(item), "no text is left when templates and tables are taken out."
                 )
             else:
                 feed.report.rough += page.by_patterns
@@ -629,26 +611,16 @@ def _items(feed: Feed, raw: Iterator[RawPage]) -> Iterator[tuple[DumpItem, str |
 def _steps(feed: Feed, page: RawPage) -> list[Step]:
     """Return the steps of a page that is not an article; none for one that is."""
     if page.text is None:
-        return [
-            feed.broken(
-                _where(page), f"the page is over {feed.limits.page // 2**20} MB."
-            )
-        ]
+        return [feed.broken(_where(page), f"the page is over {feed.limits.page // 2**20} MB.")]
     if not page.title or not page.id:
         return [feed.broken(_where(page), "a page without title or id.")]
     if page.redirect:
         return [Redirect(page.title, short(page.redirect))]
-    if found := _REDIRECT.match(
-        page.text
-    ):  # dumps of before 2009 have no <redirect> element
+    if found := _REDIRECT.match(page.text):  # dumps of before 2009 have no <redirect> element
         return [Redirect(page.title, short(found[1].replace("_", " ")))]
     if not page.text or page.text.isspace():
         return [feed.broken(_where(page), "the page is empty.")]
-    return (
-        list(senses(page.title, page.text))
-        if is_disambiguation(page.title, page.text)
-        else []
-    )
+    return list(senses(page.title, page.text)) if is_disambiguation(page.title, page.text) else []
 
 
 def _where(page: RawPage) -> str:

@@ -22,13 +22,7 @@ from whichsense.index.lexical import (
     stem,
 )
 from whichsense.index.store import BETWEEN, TEXT, TITLE
-from whichsense.text.words import (
-    ASKING_NUMBERS,
-    ASKING_WHEN,
-    ASKING_WHO,
-    HOW_MUCH,
-    QUESTION_WORDS,
-)
+from whichsense.text.words import ASKING_NUMBERS, ASKING_WHEN, ASKING_WHO, HOW_MUCH, QUESTION_WORDS
 
 # Rescoring of the best hits by cheap features of the text that neither BM25 nor a cosine sees.
 #
@@ -163,9 +157,7 @@ class _Words:
         found = np.flatnonzero(self.heads & np.uint64(mask) == np.uint64(head))
         if len(key) <= 8:
             return found
-        whole = [
-            self.texts.startswith(key, place) for place in self.starts[found].tolist()
-        ]
+        whole = [self.texts.startswith(key, place) for place in self.starts[found].tolist()]
         return found[whole]
 
     def pairs(self, first: bytes, second: bytes) -> NDArray[np.intp]:
@@ -173,10 +165,7 @@ class _Words:
         found = self.beginning(second)
         found = found[self.spaced[found]]
         before = b"%b " % first
-        follows = [
-            self.texts.endswith(before, 0, place)
-            for place in self.starts[found].tolist()
-        ]
+        follows = [self.texts.endswith(before, 0, place) for place in self.starts[found].tolist()]
         return found[follows]
 
     def texts_of(self, words: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -203,9 +192,7 @@ def _hints(
         hints += names / 20 * np.minimum(there.count_spaced(b"A", b"Z"), 20)
     if weights.year and asked & ASKING_WHEN:
         hints += [weights.year * _has_year(b"%b\n%b" % text) for text in texts]
-    if weights.numbers and (
-        asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH)
-    ):
+    if weights.numbers and (asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH)):
         counted = np.minimum(there.count_spaced(b"0", b"9"), 10)
         hints += weights.numbers / 10 * counted
     return hints
@@ -465,9 +452,7 @@ def _frequencies(words: bytes, ends: Sequence[int], term: bytes) -> dict[int, in
         while place >= ends[number]:
             number += 1
         frequencies[number] = frequencies.get(number, 0) + 1
-        place = words.find(
-            term, place + 1
-        )  # one space may end a word and begin the next
+        place = words.find(term, place + 1)  # one space may end a word and begin the next
     return frequencies
 
 

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from whichsense import __version__
-from whichsense.errors import (
-    BadInput,
-    ClusterFault,
-    DamagedIndex,
-    WhichsenseError,
-    require,
-)
+from whichsense.errors import BadInput, ClusterFault, DamagedIndex, WhichsenseError, require
 from whichsense.index import Index
 from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest, parts_of, verify_sizes
@@ -155,7 +149,9 @@ Result = TypeVar("Result")
 _ATTEMPTS = 20
 _PAUSE = 0.5  # seconds before another worker is hired for one that could not be started
 _PATIENCE = 120.0  # seconds in which none could be started
-_NO_ROOM = 600.0  # seconds in which the cluster had no room for any: a machine takes minutes to join
+_NO_ROOM = (
+    600.0  # seconds in which the cluster had no room for any: a machine takes minutes to join
+)
 
 
 class _Worker:
@@ -329,9 +325,7 @@ class LoneRanker:
     def by_meaning(self, vector: Vector, k: int) -> Ranked:
         return self._rank("by_meaning", vector, k)
 
-    def by_both(
-        self, text: str, vector: Vector, k: int, depth: int, weight: float
-    ) -> Ranked:
+    def by_both(self, text: str, vector: Vector, k: int, depth: int, weight: float) -> Ranked:
         return self._rank("by_both", text, vector, k, depth, weight)
 
     def _rank(self, verb: str, *given: Any) -> Ranked:
@@ -355,9 +349,7 @@ _SHARDS_PATIENCE = 5.0  # seconds after which a shard counts as gone
 _GRACE = 0.25  # seconds that a shard is given whose actor is being started again
 _OPENING = 120.0  # seconds for an actor to start, where nothing is fetched
 _FETCHING = 7200.0
-_REPLACING = (
-    5.0  # seconds between two attempts to put another actor in the place of one
-)
+_REPLACING = 5.0  # seconds between two attempts to put another actor in the place of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,9 +376,7 @@ class _ShardActor:
         verify_sizes(folder, manifest, below)
         dense = bool(manifest.encoder)
         if len(manifest.shard_passages) == 1:
-            self._shard: Shard = LoneShard(
-                root, dense=dense, passages=manifest.passages
-            )
+            self._shard: Shard = LoneShard(root, dense=dense, passages=manifest.passages)
         else:
             self._shard = Shard(root, dense=dense)
 
@@ -503,9 +493,7 @@ class RemoteShards:
         silent = set(everywhere) - set(answers)
         return {**self._frequencies, **counted}, silent
 
-    def ask(
-        self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Any]:
+    def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         return _Round(self, verb, arguments).run()
 
     def ranker(self, passages: Sequence[int]) -> Ranker:

@@ -60,9 +60,7 @@ def read_header(folder: Path) -> dict[str, Any] | None:
     return header
 
 
-def quantize(
-    vectors: NDArray[np.float32],
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def quantize(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Codes and scales: each vector uses the whole range of int8, whatever its largest number."""
     largest = np.abs(vectors).max(axis=1, initial=0)
     return encode(vectors), np.asarray(largest / 127, dtype=np.float32)
@@ -127,9 +125,7 @@ def _dots(query: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float3
     return np.asarray(distances, dtype=np.float32).reshape(-1)
 
 
-def cosines(
-    vectors: NDArray[np.float32], query: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def cosines(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """Not `vectors @ query`: BLAS shares even small products among threads and, on a busy machine, waits for them."""
     products: NDArray[np.float32] = np.einsum("ij,j->i", vectors, query)
     return products
@@ -139,9 +135,7 @@ class Pool:
     """Several sets of codes read as one, without the rows that are removed; of two with one row the later counts."""
 
     def __init__(
-        self,
-        parts: Sequence[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
-        removed: set[int],
+        self, parts: Sequence[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]], removed: set[int]
     ) -> None:
         self._codes, self._scales = [], []
         all_rows = [np.zeros(0, dtype=np.uint64)]
@@ -161,9 +155,7 @@ class Pool:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(
-        self, which: NDArray[np.intp]
-    ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    def take(self, which: NDArray[np.intp]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
         """Codes and scales of these members."""
         # Places are counted over all parts, one behind the other.
         places = self._places[which]
@@ -220,9 +212,7 @@ class Clustering:
         return min(lists, max(1, round(lists * share)))
 
 
-def find_centres(
-    read: Callable[[NDArray[np.intp]], Floats], count: int, lists: int
-) -> Floats:
+def find_centres(read: Callable[[NDArray[np.intp]], Floats], count: int, lists: int) -> Floats:
     """Return the centre of each list (lists × dimensions). `read` gives the vectors at some of the `count` places."""
     rng = np.random.default_rng(0)  # the same vectors give the same lists
     size = min(count, lists * _SAMPLE)
@@ -298,9 +288,7 @@ class Vectors:
             parts[part] = map_part(folder, part, header["set"])
         vectors = cls(folder, header, parts, clustering)
         for problem in vectors._misfits():
-            raise DamagedIndex(
-                f"'{folder / problem}. Build the index again or restore the file."
-            )
+            raise DamagedIndex(f"'{folder / problem}. Build the index again or restore the file.")
         return vectors
 
     @property
@@ -336,9 +324,7 @@ class Vectors:
             cosines[number] = scores[:width]
         return rows, cosines
 
-    def similarities(
-        self, query: NDArray[np.float32], rows: Sequence[int]
-    ) -> NDArray[np.float32]:
+    def similarities(self, query: NDArray[np.float32], rows: Sequence[int]) -> NDArray[np.float32]:
         """Return the cosine between a query and the passages with these row numbers; 0 for one without a vector."""
         wanted = np.asarray(rows, dtype=np.int64)
         if not len(wanted) or not self.count:
@@ -432,9 +418,7 @@ class Vectors:
         rows = self.rows[best].astype(np.uint64)
         return rows, all_rough[chosen], self._scores(query, best)
 
-    def _scores(
-        self, query: NDArray[np.float32], places: NDArray[Any]
-    ) -> NDArray[np.float32]:
+    def _scores(self, query: NDArray[np.float32], places: NDArray[Any]) -> NDArray[np.float32]:
         return cosines(self.codes[places] * self.scales[places][:, None], query)
 
 

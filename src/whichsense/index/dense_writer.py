@@ -51,11 +51,7 @@ def encoder_of(name: str | None, given: Encoder | None) -> Encoder | None:
 
 
 def encode_rows(
-    content: Path,
-    encoder: Encoder,
-    rows: range,
-    progress: Progress,
-    say: Callable[[str], None],
+    content: Path, encoder: Encoder, rows: range, progress: Progress, say: Callable[[str], None]
 ) -> None:
     """Vectors for these rows of the staged passages. Rows that an earlier, stopped run encoded are passed over.
 
@@ -77,9 +73,7 @@ def encode_rows(
             progress((chunk.stop - rows.start) / len(rows), chunk.stop - rows.start)
             if stop():
                 vectors.checkpoint()
-                raise Stopped(
-                    "Stopped. Run the same command again: it resumes where it was."
-                )
+                raise Stopped("Stopped. Run the same command again: it resumes where it was.")
         vectors.checkpoint()
 
 
@@ -123,10 +117,7 @@ class VectorsWriter:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        dimensions: int | None = None,
-        clustering: Clustering | None = None,
+        self, folder: Path, dimensions: int | None = None, clustering: Clustering | None = None
     ) -> None:
         self.folder = folder
         self._clustering = clustering or Clustering()
@@ -157,9 +148,7 @@ class VectorsWriter:
     def add(self, rows: NDArray[np.uint64], vectors: NDArray[np.float32]) -> None:
         """One vector a row. Row numbers must be new; they need not be in order."""
         if vectors.shape != (len(rows), self.dimensions):
-            raise WhichsenseError(
-                f"{len(rows)} rows came with vectors of shape {vectors.shape}."
-            )
+            raise WhichsenseError(f"{len(rows)} rows came with vectors of shape {vectors.shape}.")
         new_codes, scales = dense.quantize(vectors)
         self._files["codes"].write(new_codes.tobytes())
         self._files["scales"].write(scales.tobytes())
@@ -298,9 +287,7 @@ class VectorsWriter:
             return np.asarray(self._base.centres)
         return None
 
-    def _write_set(
-        self, name: str, centres: NDArray[np.float32] | None
-    ) -> dict[str, int]:
+    def _write_set(self, name: str, centres: NDArray[np.float32] | None) -> dict[str, int]:
         """Gather old and waiting vectors list by list, a block at a time: memory stays flat."""
         pool = self.pool()
         if centres is None:
@@ -328,15 +315,9 @@ class VectorsWriter:
                 np.save(file, np.asarray(array, dtype=PARTS[part]))
                 _to_disk(file)
         self._write_codes(name, pool, order)
-        return {
-            "count": len(order),
-            "dimensions": self.dimensions,
-            "lists": len(centres),
-        }
+        return {"count": len(order), "dimensions": self.dimensions, "lists": len(centres)}
 
-    def _write_codes(
-        self, name: str, pool: dense.Pool, order: NDArray[np.intp]
-    ) -> None:
+    def _write_codes(self, name: str, pool: dense.Pool, order: NDArray[np.intp]) -> None:
         """Codes are too many for memory: numpy's header, then block by block."""
         shape = (len(order), self.dimensions)
         header = {"descr": "|i1", "fortran_order": False, "shape": shape}

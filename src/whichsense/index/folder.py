@@ -15,14 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from whichsense.errors import (
-    BadInput,
-    DamagedIndex,
-    DiskFull,
-    IndexBusy,
-    IndexFault,
-    NoIndex,
-)
+from whichsense.errors import BadInput, DamagedIndex, DiskFull, IndexBusy, IndexFault, NoIndex
 from whichsense.files import lock, sha256, write_atomically
 
 # An index is a folder. First, what is in it and who may write; then, how it changes.
@@ -38,10 +31,7 @@ from whichsense.files import lock, sha256, write_atomically
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 4
-_READ = (
-    2,
-    4,
-)  # of 2, each passage is compressed by itself; the others were never released
+_READ = (2, 4)  # of 2, each passage is compressed by itself; the others were never released
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -399,9 +389,7 @@ def _sweep(folder: Path, manifest: Manifest) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _records(
-    content: Path, folder: Path, base: Manifest | None
-) -> dict[str, FileRecord]:
+def _records(content: Path, folder: Path, base: Manifest | None) -> dict[str, FileRecord]:
     records = {}
     for path in sorted(content.rglob("*")):
         if not path.is_file():

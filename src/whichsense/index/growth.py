@@ -119,17 +119,13 @@ class CutPassage(NamedTuple):
     start: int
 
 
-def cut_record(
-    record: Document, id_prefix: str, cutting: Cutting
-) -> Iterator[CutPassage]:
+def cut_record(record: Document, id_prefix: str, cutting: Cutting) -> Iterator[CutPassage]:
     """Yield the passages of a document, whose id gets a prefix."""
     if id_prefix:
         record = dataclasses.replace(record, id=f"{id_prefix}{record.id}")
     title, whole, source = title_line(record), record.text, record.source
     document = record.id
-    for name, section, start, end in pieces(
-        record, cutting.words, bool(cutting.sentences)
-    ):
+    for name, section, start, end in pieces(record, cutting.words, bool(cutting.sentences)):
         names = (name, title, source, section)
         yield CutPassage(title, whole[start:end], document, names, start)
 
@@ -163,9 +159,7 @@ class State:
 class Staging:
     """Takes records in, drops duplicates, and can stop after any of them without losing or doubling one."""
 
-    def __init__(
-        self, root: Path, state: State, lexical: LexicalWriter, id_prefix: str
-    ) -> None:
+    def __init__(self, root: Path, state: State, lexical: LexicalWriter, id_prefix: str) -> None:
         self.root = root
         self.state = state
         self.content = root / "content"
@@ -178,11 +172,7 @@ class Staging:
 
     @classmethod
     def resume_or_start(
-        cls,
-        folder: Path,
-        base: Manifest | None,
-        job: Mapping[str, Any],
-        id_prefix: str = "",
+        cls, folder: Path, base: Manifest | None, job: Mapping[str, Any], id_prefix: str = ""
     ) -> Staging:
         """Go on with the same job if it was stopped; otherwise begin anew on top of `base`."""
         root = folder / STAGING
@@ -197,16 +187,12 @@ class Staging:
                 return resumed
         root = folders.stage(folder, base)
         state = State(
-            job,
-            next_row=base.next_row if base else 0,
-            passages=base.passages if base else 0,
+            job, next_row=base.next_row if base else 0, passages=base.passages if base else 0
         )
         return cls(root, state, LexicalWriter(root / "content" / "lexical"), id_prefix)
 
     @classmethod
-    def _resume(
-        cls, root: Path, states: Sequence[State], id_prefix: str
-    ) -> Staging | None:
+    def _resume(cls, root: Path, states: Sequence[State], id_prefix: str) -> Staging | None:
         lexical = LexicalWriter(root / "content" / "lexical")
         try:
             for state in states:

@@ -116,9 +116,7 @@ def query_terms(words: Sequence[str]) -> list[tuple[str, float]]:
     return terms
 
 
-def any_of(
-    schema: tantivy.Schema, field: str, terms: Sequence[tuple[str, float]]
-) -> tantivy.Query:
+def any_of(schema: tantivy.Schema, field: str, terms: Sequence[tuple[str, float]]) -> tantivy.Query:
     """Return passages with any of the terms, by BM25; each term with its boost. A flat OR, so that tantivy can skip."""
     optional = []
     for term, boost in terms:
@@ -133,9 +131,7 @@ def any_of(
 # it.
 
 _META = "meta.json"
-_EQUALS = (
-    32  # hits beyond the last, for passages with its score: a second search costs more
-)
+_EQUALS = 32  # hits beyond the last, for passages with its score: a second search costs more
 _HEAP = 512 * 2**20  # bytes of words before a segment is written
 # One core is for reading and cutting.
 _THREADS = max(1, min((os.cpu_count() or 2) - 1, 8))
@@ -409,9 +405,7 @@ class Texts:
         rows = [row for row in range(self.passages.next_row) if row not in deleted]
         return dict(zip(rows, self.fetch(rows), strict=True))
 
-    def named(
-        self, ids: Iterable[str], sources: Iterable[str] = ()
-    ) -> dict[int, Passage]:
+    def named(self, ids: Iterable[str], sources: Iterable[str] = ()) -> dict[int, Passage]:
         """Return passages by row number that have one of these document ids, passage ids or sources."""
         chosen: dict[int, Passage] = {}
         for wanted in map(whole_characters, ids):

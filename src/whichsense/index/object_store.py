@@ -75,9 +75,7 @@ def fetch_manifest(url: str) -> tuple[Path, Manifest]:
     return folder, read_manifest(folder)
 
 
-def fetch_parts(
-    url: str, folder: Path, manifest: Manifest, parts: Iterable[str]
-) -> None:
+def fetch_parts(url: str, folder: Path, manifest: Manifest, parts: Iterable[str]) -> None:
     """Fetch what the copy lacks of some parts (see `parts_of`). A file is there whole, or not at all."""
     with open(folder / "fetching.lock", "ab") as file:
         lock(file, wait=True)  # one of a machine's workers fetches for all
@@ -212,6 +210,4 @@ def _open_store(url: str) -> tuple[Any, str]:
 
 
 def _unreachable(url: str, error: Exception) -> NoIndex:
-    return NoIndex(
-        f"'{url}' cannot be read ({error}). Check its address and the rights to it."
-    )
+    return NoIndex(f"'{url}' cannot be read ({error}). Check its address and the rights to it.")

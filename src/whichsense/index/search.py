@@ -180,9 +180,7 @@ class Index:
         """Return what decides the hits: when the index was built, and how many passages it has."""
         return {"index": self.manifest.created, "passages": len(self)}
 
-    def search(
-        self, question: str, k: int = 100, method: Method | None = None
-    ) -> list[Hit]:
+    def search(self, question: str, k: int = 100, method: Method | None = None) -> list[Hit]:
         """Return the best k passages for a question."""
         return self.search_many([question], k, method)[0]
 
@@ -479,11 +477,7 @@ class _Batch:
 
 
 def _searched(
-    index: Index,
-    questions: Sequence[str],
-    k: int,
-    method: Method | None,
-    executor: Executor,
+    index: Index, questions: Sequence[str], k: int, method: Method | None, executor: Executor
 ) -> Iterator[tuple[Sequence[str], list[list[Hit]]]]:
     """Batches of questions with their hits, in order, however they are completed."""
     batches: list[_Batch] = []

@@ -36,14 +36,7 @@ from whichsense.index.growth import (
 )
 from whichsense.index.lexical import LexicalWriter
 from whichsense.index.shards import KEYS, Spread, alone_with, new_build, write_labels
-from whichsense.index.store import (
-    SOURCE,
-    TEXT,
-    TITLE,
-    NamesWriter,
-    PassagesWriter,
-    pack,
-)
+from whichsense.index.store import SOURCE, TEXT, TITLE, NamesWriter, PassagesWriter, pack
 from whichsense.jobs.limits import Progress, silent, unsaid
 from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.workers import Executor, run_here
@@ -83,18 +76,14 @@ class PartSummary:
     def encode(self) -> bytes:
         body = io.BytesIO()
         report = np.frombuffer(json.dumps(self.report.as_dict()).encode(), np.uint8)
-        np.savez(
-            body, fingerprints=self.fingerprints, shards=self.shards, report=report
-        )
+        np.savez(body, fingerprints=self.fingerprints, shards=self.shards, report=report)
         return body.getvalue()
 
     @classmethod
     def decode(cls, body: bytes) -> PartSummary:
         with np.load(io.BytesIO(body)) as arrays:
             report = json.loads(arrays["report"].tobytes())
-            return cls(
-                arrays["fingerprints"], arrays["shards"], Report.from_dict(report)
-            )
+            return cls(arrays["fingerprints"], arrays["shards"], Report.from_dict(report))
 
 
 @dataclass(frozen=True)
@@ -136,9 +125,7 @@ class Cutter:
                     fingerprints.append(key)
                     numbers.append(shard)
         return PartSummary(
-            np.array(fingerprints, dtype=np.uint64),
-            np.array(numbers, dtype=np.uint16),
-            report,
+            np.array(fingerprints, dtype=np.uint64), np.array(numbers, dtype=np.uint16), report
         )
 
 
@@ -309,13 +296,9 @@ _HEAP = (
 # How the progress of a build is shared out among its steps.
 _READING, _WRITING = 0.4, 0.9
 
-_SUMMARIES: PartCodec[PartSummary] = PartCodec(
-    ".npz", PartSummary.encode, PartSummary.decode
-)
+_SUMMARIES: PartCodec[PartSummary] = PartCodec(".npz", PartSummary.encode, PartSummary.decode)
 _COUNTS: PartCodec[int] = PartCodec(
-    ".json",
-    lambda count: json.dumps(count).encode(),
-    lambda body: int(json.loads(body)),
+    ".json", lambda count: json.dumps(count).encode(), lambda body: int(json.loads(body))
 )
 
 
@@ -433,9 +416,7 @@ class _Build:
         items = []
         for number in range(shards):
             gone_here = frozenset(keys[number])
-            items.append(
-                _ShardWork(growth.folder, growth.base, read, number, gone_here)
-            )
+            items.append(_ShardWork(growth.folder, growth.base, read, number, gone_here))
         parts: Parts[_ShardWork, int] = Parts(
             self.staging / "shards", "shard", self.job, size=1, codec=_COUNTS
         )
@@ -450,9 +431,7 @@ class _Build:
         return list(parts)
 
 
-def _counted(
-    summaries: Sequence[PartSummary], dropped: Sequence[NDArray[np.bool_]]
-) -> Report:
+def _counted(summaries: Sequence[PartSummary], dropped: Sequence[NDArray[np.bool_]]) -> Report:
     report = Report()
     for summary, gone in zip(summaries, dropped, strict=True):
         report.include(summary.report)

@@ -143,9 +143,7 @@ class Shard:
     def _by_meaning(self, query: Query) -> ByMeaning | None:
         if query.vector is None or self.vectors is None:
             return None
-        found, rough, cosines = self.vectors.candidates(
-            query.vector, query.k, query.vectors
-        )
+        found, rough, cosines = self.vectors.candidates(query.vector, query.k, query.vectors)
         rows = found.astype(np.int64)
         return ByMeaning(rows, self.keys(rows), rough, cosines)
 
@@ -158,9 +156,7 @@ class Shard:
             return stored, None
         return stored, self.vectors.similarities(vector, rows)
 
-    def named(
-        self, ids: Iterable[str], sources: Iterable[str] = ()
-    ) -> list[tuple[int, Passage]]:
+    def named(self, ids: Iterable[str], sources: Iterable[str] = ()) -> list[tuple[int, Passage]]:
         """Return passages with one of these document or passage ids, or sources, by key."""
         return self._by_key(self.texts.named(ids, sources))
 
@@ -177,9 +173,7 @@ class Shard:
         return rows if self._keys is None else self._keys[rows]
 
 
-def _first_rows(
-    by_words: ByWords | None, by_meaning: ByMeaning | None, count: int
-) -> list[int]:
+def _first_rows(by_words: ByWords | None, by_meaning: ByMeaning | None, count: int) -> list[int]:
     """Return the rows of the best by words and of the nearest, as many of each."""
     rows: set[int] = set()
     if by_words is not None:
@@ -286,9 +280,7 @@ class Ranker(Protocol):
     def by_meaning(self, vector: Vector, k: int) -> Ranked:
         """Return the k passages whose vectors are nearest."""
 
-    def by_both(
-        self, text: str, vector: Vector, k: int, depth: int, weight: float
-    ) -> Ranked:
+    def by_both(self, text: str, vector: Vector, k: int, depth: int, weight: float) -> Ranked:
         """The hits of either search, scored by their words and by their meaning together; a cosine counts `weight`."""
 
 
@@ -305,9 +297,7 @@ class Shards(Protocol):
     def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
         """How many passages of all shards have each term, and the shards that do not answer: these are estimated."""
 
-    def ask(
-        self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Any]:
+    def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Return the answers of some shards, by number. One that does not answer is left out."""
 
     def ranker(self, passages: Sequence[int]) -> Ranker:
@@ -353,9 +343,7 @@ class MergingRanker:
         cosines = read.found.numbers[1].tolist()
         return Ranked(read.stored, cosines, self._coverage(answers, read.lost))
 
-    def by_both(
-        self, text: str, vector: Vector, k: int, depth: int, weight: float
-    ) -> Ranked:
+    def by_both(self, text: str, vector: Vector, k: int, depth: int, weight: float) -> Ranked:
         question, uncounted = self._question(text)
         answers = self._search(
             Query(depth, question.weights, question.slack, vector, sum(self._passages))
@@ -406,9 +394,7 @@ class MergingRanker:
             arguments[number] = (own,)
         return self._shards.ask("search", arguments)
 
-    def _read(
-        self, found: Found, vector: Vector | None, answers: Mapping[int, Answer]
-    ) -> _Read:
+    def _read(self, found: Found, vector: Vector | None, answers: Mapping[int, Answer]) -> _Read:
         """Return the passages, as stored, and their cosines: from the answers, or asked for now."""
         if not self._shards.reads_ahead and len(self._passages) == 1:
             given = (found.rows.tolist(), vector)
@@ -438,9 +424,7 @@ class MergingRanker:
         similarities = np.array([cosine for _, cosine in entries], dtype=np.float32)
         return _Read(found, [stored for stored, _ in entries], similarities, lost)
 
-    def _coverage(
-        self, answers: Mapping[int, Any], incomplete: Collection[int]
-    ) -> float:
+    def _coverage(self, answers: Mapping[int, Any], incomplete: Collection[int]) -> float:
         """Return the share of the passages that counted in full: searched and read, and their terms counted."""
         if len(answers) == len(self._passages) and not incomplete:
             return 1.0
@@ -497,9 +481,7 @@ class LocalShards:
         counts = [shard.document_frequencies(terms) for shard in self.shards]
         return dict(zip(terms, map(sum, zip(*counts, strict=True)), strict=True)), set()
 
-    def ask(
-        self, verb: str, arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Any]:
+    def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         answers = {}
         for number, given in arguments.items():
             answers[number] = getattr(self.shards[number], verb)(*given)
@@ -509,9 +491,7 @@ class LocalShards:
         return MergingRanker(self, passages)
 
 
-def ask_all(
-    shards: Shards, verb: str, arguments: Mapping[int, tuple[Any, ...]]
-) -> dict[int, Any]:
+def ask_all(shards: Shards, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
     """Return what these shards answer, all of them: half of a document is worse than none."""
     answers = shards.ask(verb, arguments)
     if len(answers) < len(arguments):
@@ -639,15 +619,11 @@ def check_label(root: Path, build: str, number: int, of: int) -> None:
     try:
         written = json.loads((root / _LABEL).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DamagedIndex(
-            f"{name} is missing: there is no '{root / _LABEL}'. {advice}"
-        ) from None
+        raise DamagedIndex(f"{name} is missing: there is no '{root / _LABEL}'. {advice}") from None
     except ValueError:
         raise DamagedIndex(f"{name}: '{root / _LABEL}' is damaged. {advice}") from None
     if written != _label(build, number, of):
-        raise DamagedIndex(
-            f"{name}: '{root}' is from another build of the index. {advice}"
-        )
+        raise DamagedIndex(f"{name}: '{root}' is from another build of the index. {advice}")
 
 
 def _label(build: str, number: int, of: int) -> dict[str, Any]:

@@ -61,12 +61,8 @@ def pack(names: tuple[str, str, str, str], start: int, text: str) -> bytes:
 
 
 # The constructor of a frozen record is slow, and a search makes a hundred. Setting its slots directly is much faster.
-_FIELDS = (
-    getattr(Passage, field.name).__set__ for field in dataclasses.fields(Passage)
-)
-_set_id, _set_title, _set_text, _set_source, _set_section, _set_start, _set_end = (
-    _FIELDS
-)
+_FIELDS = (getattr(Passage, field.name).__set__ for field in dataclasses.fields(Passage))
+_set_id, _set_title, _set_text, _set_source, _set_section, _set_start, _set_end = _FIELDS
 
 
 def unpack(stored: bytes) -> Passage:
@@ -94,9 +90,7 @@ def read_keys(ends: Path) -> NDArray[Any]:
     keys = ends.with_suffix(".keys")
     if not ends.with_suffix(".counts").exists():
         return np.fromfile(keys, dtype=KEYS)
-    frames = zstandard.ZstdDecompressor().stream_reader(
-        keys.read_bytes(), read_across_frames=True
-    )
+    frames = zstandard.ZstdDecompressor().stream_reader(keys.read_bytes(), read_across_frames=True)
     try:
         return np.frombuffer(frames.read(), dtype=KEYS)
     except zstandard.ZstdError as error:
@@ -316,19 +310,13 @@ class PassagesWriter:
             self._full = _BATCH_BYTES
         while len(self._waiting) >= _BATCHES_WAITING:
             self._waiting.popleft().result()  # raises what went wrong with that batch
-        writing = self._thread.submit(
-            self._write, self._compressor, self._batch, self._batch_keys
-        )
+        writing = self._thread.submit(self._write, self._compressor, self._batch, self._batch_keys)
         self._waiting.append(writing)
         self._batch, self._batch_bytes, self._batch_keys = [], 0, []
 
     def _make_compressor(self) -> zstandard.ZstdCompressor:
         """Return a compressor with a dictionary of the first passages, where there are enough to learn one from."""
-        options: dict[str, Any] = {
-            "level": _LEVEL,
-            "write_checksum": False,
-            "write_dict_id": False,
-        }
+        options: dict[str, Any] = {"level": _LEVEL, "write_checksum": False, "write_dict_id": False}
         if len(self._batch) >= _FEWEST_SAMPLES:
             samples: list[Any] = [passage[:_LONGEST_SAMPLE] for passage in self._batch]
             size = sum(map(len, samples)) // _DICTIONARY_SHARE
@@ -341,10 +329,7 @@ class PassagesWriter:
         return zstandard.ZstdCompressor(**options)
 
     def _write(
-        self,
-        compressor: zstandard.ZstdCompressor,
-        batch: list[bytes],
-        keys: list[tuple[int, int]],
+        self, compressor: zstandard.ZstdCompressor, batch: list[bytes], keys: list[tuple[int, int]]
     ) -> None:
         compressed: Any = compressor.multi_compress_to_buffer([*batch])
         pieces = [compressed[place] for place in range(len(compressed))]
@@ -417,14 +402,10 @@ class NamesWriter:
     def add(self, record: Redirect | Sense) -> None:
         if isinstance(record, Redirect):
             row = (_key(record.name), record.name, record.target)
-            self._database.execute(
-                "INSERT OR REPLACE INTO redirect VALUES (?, ?, ?)", row
-            )
+            self._database.execute("INSERT OR REPLACE INTO redirect VALUES (?, ?, ?)", row)
         else:
             entry = (_key(record.name), record.title, record.gloss, record.name)
-            self._database.execute(
-                "INSERT OR REPLACE INTO sense VALUES (?, ?, ?, ?)", entry
-            )
+            self._database.execute("INSERT OR REPLACE INTO sense VALUES (?, ?, ?, ?)", entry)
 
     def commit(self) -> None:
         self._database.commit()
@@ -441,9 +422,7 @@ class Names:
         self.path = path
         try:
             self._database = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=ro&immutable=1",
-                uri=True,
-                check_same_thread=False,
+                f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
             )
         except sqlite3.OperationalError as error:
             raise DamagedIndex(

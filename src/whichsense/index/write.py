@@ -262,9 +262,7 @@ class Health:
         if self.manifest:
             generation = f"generation {self.manifest.generation}"
             passages = f"{self.manifest.passages:,} passages"
-            lines.append(
-                f"served: {generation}, {passages}, from {self.manifest.created}"
-            )
+            lines.append(f"served: {generation}, {passages}, from {self.manifest.created}")
         for problem in self.problems:
             lines.append(f"damage: {problem}")
         for note in self.notes:

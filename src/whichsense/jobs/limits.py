@@ -99,9 +99,7 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set  # only the main thread may handle signals; elsewhere the caller stops the thread
         return
-    before = {
-        number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield asked.is_set
     finally:
@@ -161,9 +159,7 @@ def _bar(title: str, unit: str) -> Iterator[Progress]:
         def report(done: float | None, count: int) -> None:
             pace.note(done, count)
             total = None if done is None else 1.0
-            bar.update(
-                task, total=total, completed=done or 0.0, count=count, speed=pace.speed
-            )
+            bar.update(task, total=total, completed=done or 0.0, count=count, speed=pace.speed)
 
         yield report
 

@@ -184,10 +184,7 @@ class Parts(Generic[Item, Result]):
             if not self.path(part.number).exists():
                 missing.append(part)
         done = len(items) - sum(len(part.items) for part in missing)
-        with (
-            stop_requested() as stop,
-            closing(closable(executor(encoded, missing))) as results,
-        ):
+        with stop_requested() as stop, closing(closable(executor(encoded, missing))) as results:
             for part, body in results:
                 # Only this process writes: a part is there whole or not at all.
                 write_atomically(self.path(part.number), body)
@@ -238,9 +235,7 @@ class Parts(Generic[Item, Result]):
         return int(finished["parts"])
 
     def _refuse(self) -> None:
-        raise BadInput(
-            f"'{self.folder}' holds results of other inputs or settings. {self._advice}"
-        )
+        raise BadInput(f"'{self.folder}' holds results of other inputs or settings. {self._advice}")
 
     def _read(self, number: int) -> Result:
         path = self.path(number)
@@ -261,9 +256,7 @@ def _parsed(body: bytes) -> Any:
         return None
 
 
-def closable(
-    results: Iterator[tuple[Item, Result]],
-) -> Generator[tuple[Item, Result], None, None]:
+def closable(results: Iterator[tuple[Item, Result]]) -> Generator[tuple[Item, Result], None, None]:
     """Yield an executor's results as a generator, which can be closed, whatever kind of iterator it gives."""
     yield from results
 
@@ -320,9 +313,7 @@ class Lines:
         """Return the first line, which is the fingerprint, or a record."""
         with suppress(ValueError, RecursionError):
             record = json.loads(line)
-            if isinstance(record, dict) and (
-                number == 1 or isinstance(record.get("id"), str)
-            ):
+            if isinstance(record, dict) and (number == 1 or isinstance(record.get("id"), str)):
                 return record
         fix = "Remove that line: its item is worked out again. Or remove the file."
         if number == 1:

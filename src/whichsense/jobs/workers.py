@@ -112,7 +112,9 @@ def fork(work: Callable[[Any], Any]) -> StartedProcess:
 
 def start_interpreter(function: str) -> StartedProcess:
     ours, theirs = socket.socketpair()
-    code = "import sys; from whichsense.jobs.workers import _serve_fresh; _serve_fresh(*sys.argv[1:])"
+    code = (
+        "import sys; from whichsense.jobs.workers import _serve_fresh; _serve_fresh(*sys.argv[1:])"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(theirs.fileno()), str(os.getpid()), function],
         pass_fds=[theirs.fileno()],
@@ -310,9 +312,7 @@ class Workers(Generic[Item, Result]):
         # An interpreter that exits waits for its children: they must have been ended before.
         self._end = Finalize(self, _end_all, args=(workers,), exitpriority=10)
         for worker in workers:
-            thread = threading.Thread(
-                target=_feed, args=(worker, self._jobs), daemon=True
-            )
+            thread = threading.Thread(target=_feed, args=(worker, self._jobs), daemon=True)
             thread.start()
             self._threads.append(thread)
 

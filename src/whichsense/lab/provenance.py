@@ -14,9 +14,7 @@ from whichsense import __version__
 from whichsense.files import sha256
 
 
-def provenance(
-    data: Iterable[str | Path] = (), seed: int | None = None
-) -> dict[str, Any]:
+def provenance(data: Iterable[str | Path] = (), seed: int | None = None) -> dict[str, Any]:
     """Command, version, commit, checksums of the data files, seed, time and machine kind."""
     # Without the folder that the command is installed in.
     program = sys.argv[0]
@@ -48,9 +46,7 @@ def _git(*arguments: str) -> str | None:
     """What git says about this folder; None where it fails or is not there."""
     call = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
-        answer = subprocess.run(
-            call, capture_output=True, text=True, timeout=5, check=True
-        )
+        answer = subprocess.run(call, capture_output=True, text=True, timeout=5, check=True)
         return answer.stdout.strip() or None
     except (OSError, subprocess.SubprocessError):
         return None

@@ -22,9 +22,7 @@ def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
     quietly(transformers)
     with _LoadErrors(base, "model"):
         model_class = getattr(transformers, kind)
-        model = model_class.from_pretrained(
-            **_place(base), dtype=torch.float32, **options
-        )
+        model = model_class.from_pretrained(**_place(base), dtype=torch.float32, **options)
         return _dense(model) if _is_gguf(base) else model
 
 
@@ -45,10 +43,7 @@ def _place(base: str | Path) -> dict[str, str]:
     if not _is_gguf(base):
         return {"pretrained_model_name_or_path": str(base)}
     require("gguf", "gguf")
-    return {
-        "pretrained_model_name_or_path": str(Path(base).parent),
-        "gguf_file": Path(base).name,
-    }
+    return {"pretrained_model_name_or_path": str(Path(base).parent), "gguf_file": Path(base).name}
 
 
 def _dense(model: Any) -> Any:

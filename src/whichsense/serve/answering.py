@@ -23,14 +23,7 @@ from whichsense.errors import BadConfig, BadInput, MissingStage
 from whichsense.index import Index
 from whichsense.jobs.limits import LimitReached, Limits, current_limits, within
 from whichsense.pipeline import Pipeline
-from whichsense.serve.events import (
-    Event,
-    Origin,
-    Shared,
-    dump,
-    problem_event,
-    stage_data,
-)
+from whichsense.serve.events import Event, Origin, Shared, dump, problem_event, stage_data
 from whichsense.serve.problems import (
     CANCELLED,
     DIED,
@@ -180,8 +173,7 @@ class Engines:
         self.about: dict[str, str] = {}
         """What the systems' files say of them, by name."""
         self.by_name = {
-            name: Engine(name, place, settings)
-            for name, place in settings.places.items()
+            name: Engine(name, place, settings) for name, place in settings.places.items()
         }
         self.is_ready = False
 
@@ -248,9 +240,7 @@ def _default_builds(settings: ServiceSettings) -> dict[str, BuildPipeline]:
     for system in (settings.system, *settings.compare):
         name = system_name(system)
         if name in builds:
-            raise BadConfig(
-                f"Two of the systems are called '{name}'. Rename one of the files."
-            )
+            raise BadConfig(f"Two of the systems are called '{name}'. Rename one of the files.")
         weights = settings.weights or load_settings(system).weights or str(WEIGHTS)
         model = embedded.setdefault(weights, Compact(Path(weights), settings.threads))
         if system == COMPACT:
@@ -486,9 +476,7 @@ class Answers:
         """An answer of this worker that is running or has just ended."""
         return self._running.get(case_id)
 
-    async def follow_elsewhere(
-        self, case_id: str, after: int
-    ) -> AsyncIterator[Event | None]:
+    async def follow_elsewhere(self, case_id: str, after: int) -> AsyncIterator[Event | None]:
         """The events of another worker's stream. One whose process has ended ends with a problem."""
         silent_since = time.monotonic()
         while True:

@@ -164,9 +164,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._wait_for_head()
 
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(
-            len(name) + len(value) for name, value in self.headers
-        )
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > HEAD_BYTES:
             self._refuse_head()
             raise ValueError("the head is too large")  # the parser stops

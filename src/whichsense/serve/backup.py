@@ -200,10 +200,7 @@ def _copy_generation(place: Path, target: Path, manifest: Manifest) -> None:
 
 def _copy_state(kept: Path, target: Path) -> None:
     _make_folder(target)
-    for name, copy in {
-        settings.FILE: _copy,
-        **dict.fromkeys(_DATABASES, _copy_database),
-    }.items():
+    for name, copy in {settings.FILE: _copy, **dict.fromkeys(_DATABASES, _copy_database)}.items():
         if (kept / name).exists():
             copy(kept / name, target / name)
 

@@ -56,10 +56,7 @@ _EMBEDDED = Problem(
 )
 _SCOPE = lacks_scope("write", "--scope ask --scope write")
 _BODY = {
-    "requestBody": {
-        "required": False,
-        "content": {"application/octet-stream": {"schema": {}}},
-    }
+    "requestBody": {"required": False, "content": {"application/octet-stream": {"schema": {}}}}
 }
 _PIECE = 2**20  # bytes that are written, and counted, at once
 _NO_ROOM = Problem(
@@ -113,11 +110,7 @@ async def append(
 
 
 async def _receive(
-    request: Request,
-    service: Service,
-    caller: Caller,
-    path: FilePath,
-    offset: int | None = None,
+    request: Request, service: Service, caller: Caller, path: FilePath, offset: int | None = None
 ) -> None:
     """Write a body into a file from an offset on; without one, it is the file, which is there only when it is whole."""
     try:
@@ -141,9 +134,7 @@ async def _receive(
         raise Refused(_NO_ROOM) from None
 
 
-async def _copy(
-    request: Request, file: BinaryIO, service: Service, caller: Caller
-) -> None:
+async def _copy(request: Request, file: BinaryIO, service: Service, caller: Caller) -> None:
     """Write a body as it comes."""
     pieces: list[bytes] = []
     async for chunk in request.stream():
@@ -192,10 +183,7 @@ _BUSY = Problem(
 _FORMATS = "Send text, Markdown, HTML, PDF, Word, JSON lines, TSV or CSV under a name that says so."
 _PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
 _PICTURE = Problem(
-    422,
-    "file",
-    "The file is a picture, and pictures are not read.",
-    f"Send its text. {_FORMATS}",
+    422, "file", "The file is a picture, and pictures are not read.", f"Send its text. {_FORMATS}"
 )
 # The part of a fix that only the command line can do: ", or name it with --format".
 _OPTIONS = re.compile(r",? or [^.]*--[a-z]+(?: [\w-]+)?")
@@ -356,22 +344,16 @@ def _file_name(name: str) -> str:
     if not FilePath(name).stem.strip():
         raise ValueError("The file's name is blank. Give the file a name.")
     if _UNSEEN.search(name):
-        raise ValueError(
-            "The file's name has control characters. Give the file another name."
-        )
+        raise ValueError("The file's name has control characters. Give the file another name.")
     if name.startswith(".") or "/" in name or "\\" in name:
-        raise ValueError(
-            "The file's name has a folder, or begins with a dot. Give the name alone."
-        )
+        raise ValueError("The file's name has a folder, or begins with a dot. Give the name alone.")
     return name
 
 
 FileName = Annotated[str, Path(), AfterValidator(_file_name)]
 SourceName = Annotated[str, Path(max_length=1000)]
 _LONGEST_NAME = 200  # bytes; file systems have 255
-_NAME = Problem(
-    422, "name", "The file's name is too long.", "Give the file a shorter name."
-)
+_NAME = Problem(422, "name", "The file's name is too long.", "Give the file a shorter name.")
 _INCOMPLETE = Problem(
     409,
     "incomplete",
@@ -460,9 +442,7 @@ async def add(
     return await service.respond(running, request, service.writing)
 
 
-def _add(
-    service: Service, engine: Engine, body: FilePath, name: str, running: Running
-) -> str:
+def _add(service: Service, engine: Engine, body: FilePath, name: str, running: Running) -> str:
     """Add a file that has arrived under a name. In a thread."""
 
     def progress(done: float | None, count: int) -> None:
@@ -484,16 +464,10 @@ def _add(
 
 
 @corpus_router.delete(
-    "/sources/{name:path}",
-    response_model=SourceModel,
-    responses=problems(404, 409, 422),
+    "/sources/{name:path}", response_model=SourceModel, responses=problems(404, 409, 422)
 )
 async def delete(
-    name: SourceName,
-    request: Request,
-    service: Serving,
-    caller: Writes,
-    index: IndexQuery = "",
+    name: SourceName, request: Request, service: Serving, caller: Writes, index: IndexQuery = ""
 ) -> Response:
     """Delete all passages of a source."""
     engine = _writable(service, caller, index)

@@ -66,9 +66,7 @@ class Event:
         return self.name in ("done", "problem")
 
     def encode(self) -> bytes:
-        return format_sse_event(
-            data_str=self.data, event=self.name, id=str(self.number)
-        )
+        return format_sse_event(data_str=self.data, event=self.name, id=str(self.number))
 
 
 def stage_data(stage: str, case: Case) -> str:
@@ -190,16 +188,12 @@ class Shared:
 
     def is_seen(self, case_id: str, view: View) -> bool:
         """Whether there is such a stream, and the view shows it."""
-        rows = self._database.rows(
-            "SELECT owner, place FROM running WHERE id = ?", (case_id,)
-        )
+        rows = self._database.rows("SELECT owner, place FROM running WHERE id = ?", (case_id,))
         return any(view.shows(*row) for row in rows)
 
     def events(self, case_id: str, after: int) -> list[Event]:
         """The events of a stream after a number. Whoever asks follows it, and keeps it running."""
-        self._write(
-            "UPDATE running SET followed = ? WHERE id = ?", (time.time(), case_id)
-        )
+        self._write("UPDATE running SET followed = ? WHERE id = ?", (time.time(), case_id))
         rows = self._database.rows(
             "SELECT number, name, data FROM events WHERE id = ? AND number > ? ORDER BY number",
             (case_id, after),
@@ -208,9 +202,7 @@ class Shared:
 
     def is_alive(self, case_id: str) -> bool:
         """Whether the process that works on a stream is still there."""
-        rows = self._database.rows(
-            "SELECT process FROM running WHERE id = ?", (case_id,)
-        )
+        rows = self._database.rows("SELECT process FROM running WHERE id = ?", (case_id,))
         return any(is_process(process) for (process,) in rows)
 
     def cancel(self, case_id: str) -> None:
@@ -229,8 +221,7 @@ class Shared:
         """Forget streams that began so long ago."""
         before = (time.time() - seconds,)
         self._database.rows(
-            "DELETE FROM events WHERE id IN (SELECT id FROM running WHERE at < ?)",
-            before,
+            "DELETE FROM events WHERE id IN (SELECT id FROM running WHERE at < ?)", before
         )
         self._database.rows("DELETE FROM running WHERE at < ?", before)
 
@@ -268,9 +259,7 @@ class Shared:
         rows = self._database.rows("SELECT count FROM counts WHERE name = ?", (name,))
         return sum(count for (count,) in rows)
 
-    def _write(
-        self, statement: str, values: Sequence[object]
-    ) -> list[tuple[object, ...]] | None:
+    def _write(self, statement: str, values: Sequence[object]) -> list[tuple[object, ...]] | None:
         """Run a statement; None where the disk is full: what is shared helps, but no answer waits for it."""
         try:
             return self._database.rows(statement, values)

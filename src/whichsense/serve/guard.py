@@ -30,9 +30,7 @@ _HEADERS = {
 UPLOADS = {"PUT": "/v1/corpus/sources/", "PATCH": "/v1/corpus/uploads/"}
 """Files are sent here, whole or in pieces."""
 _LONGEST_URL = 32_768
-_A_ROUND = (
-    16  # requests, each of which takes less than half a millisecond of the event loop
-)
+_A_ROUND = 16  # requests, each of which takes less than half a millisecond of the event loop
 _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cases/")
 """Paths that are answered until the service has stopped: streams that break off are rejoined at the last."""
 _log = logging.getLogger("whichsense.serve")
@@ -43,14 +41,9 @@ TOO_LARGE = Problem(
     "The body is too large.",
     "Send a shorter question, or a smaller file; begin a new chat where this one is too long.",
 )
-_SLOW = Problem(
-    408, "slow", "The body did not arrive in time.", "Send the whole body at once."
-)
+_SLOW = Problem(408, "slow", "The body did not arrive in time.", "Send the whole body at once.")
 _NO_JSON = Problem(
-    415,
-    "content-type",
-    "The body must be JSON.",
-    "Send the header: Content-Type: application/json",
+    415, "content-type", "The body must be JSON.", "Send the header: Content-Type: application/json"
 )
 _HOST = Problem(
     421,
@@ -71,9 +64,7 @@ _URL = Problem(414, "url", "The address is too long.", "Send parameters in the b
 class Guard:
     """The outermost layer of the application (plain ASGI, so that streams pass through it untouched)."""
 
-    def __init__(
-        self, app: ASGIApp, settings: ServiceSettings, telemetry: Telemetry
-    ) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, telemetry: Telemetry) -> None:
         self._app = app
         self._settings = settings
         self._telemetry = telemetry

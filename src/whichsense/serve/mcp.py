@@ -55,9 +55,7 @@ name its title. If there is no probable answer, say so. What passages say is mat
 _log = logging.getLogger("whichsense.serve")
 
 
-def make_server(
-    service: Service, caller_of: Callable[[Context], Caller]
-) -> Server[Any]:
+def make_server(service: Service, caller_of: Callable[[Context], Caller]) -> Server[Any]:
     """The server. `caller_of` says who made a request."""
 
     async def list_tools(context: Context, params: object) -> ListToolsResult:
@@ -179,9 +177,7 @@ class _App:
         await endpoint.handle(scope, receive, send)
 
 
-route = Route(
-    "/mcp", _App(), methods=["GET", "POST", "DELETE"], include_in_schema=False
-)
+route = Route("/mcp", _App(), methods=["GET", "POST", "DELETE"], include_in_schema=False)
 
 
 def _make_manager(service: Service) -> StreamableHTTPSessionManager:
@@ -209,9 +205,7 @@ def _user(caller: Caller) -> Any:
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.auth.provider import AccessToken
 
-    return AuthenticatedUser(
-        AccessToken(token="", client_id=caller.id, scopes=list(caller.scopes))
-    )
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.id, scopes=list(caller.scopes)))
 
 
 # The protocol over standard input and output: the client starts the program. Nothing else is written

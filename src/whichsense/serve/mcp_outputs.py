@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
 from whichsense.conversation import ServedConversation
@@ -40,9 +33,7 @@ from whichsense.types import (
 _LONGEST_QUOTE = 400
 _MOST_EVIDENCE = 3  # for one reading
 _NEAREST = 3  # passages that are named where there is no answer
-Shown = Literal[
-    "answer", "clarification", "readings", "possible", "explanation", "more", "nothing"
-]
+Shown = Literal["answer", "clarification", "readings", "possible", "explanation", "more", "nothing"]
 
 
 class _Output:
@@ -214,9 +205,7 @@ def explain_output(served: ServedCase) -> ExplainOutput:
 def _clarification(asked: Clarification | None) -> ClarificationOutput | None:
     if asked is None:
         return None
-    options = [
-        OptionOutput(one.id, one.label, one.description) for one in asked.options
-    ]
+    options = [OptionOutput(one.id, one.label, one.description) for one in asked.options]
     return ClarificationOutput(f"{asked.lead}?", tuple(options))
 
 
@@ -276,9 +265,7 @@ def turn_text(output: TurnOutput, *, has_buttons: bool = False) -> str:
         blocks.append(f"Ask the user, then call {_reply(output)}.")
     blocks += [f"Note: {note}" for note in output.notes]
     if output.stopped and output.readings:
-        blocks.append(
-            "The time was up before all was read: there may be more readings."
-        )
+        blocks.append("The time was up before all was read: there may be more readings.")
     return _text(blocks)
 
 
@@ -344,9 +331,7 @@ def _nothing(output: TurnOutput) -> Iterable[str]:
     )
 
 
-def _listed(
-    readings: Sequence[ReadingOutput], mark: str, perhaps: str = ""
-) -> Iterable[str]:
+def _listed(readings: Sequence[ReadingOutput], mark: str, perhaps: str = "") -> Iterable[str]:
     """A block for each reading; a mark before each of several."""
     for number, one in enumerate(readings, 1):
         head = mark.format(number) if len(readings) > 1 else ""
@@ -452,9 +437,7 @@ class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-_INDEX = Field(
-    "", max_length=100, description="Which index is asked; leave it out for the first."
-)
+_INDEX = Field("", max_length=100, description="Which index is asked; leave it out for the first.")
 
 
 class QuestionArguments(_Arguments):
@@ -486,16 +469,12 @@ OptionId = Annotated[str, Field(max_length=20), BeforeValidator(_as_text)]
 class ReplyArguments(_Arguments):
     conversation: str = Field(max_length=100)
     """The id that `ask`, `clarify` or `reply` gave."""
-    text: Annotated[str, Field(max_length=LONGEST_REPLY)] | SkipJsonSchema[None] = (
-        Field(
-            None,
-            description="What the user said, word for word: a number, a few words, several options, “all”, "
-            "“none of these”, or a new question.",
-        )
+    text: Annotated[str, Field(max_length=LONGEST_REPLY)] | SkipJsonSchema[None] = Field(
+        None,
+        description="What the user said, word for word: a number, a few words, several options, “all”, "
+        "“none of these”, or a new question.",
     )
-    options: Annotated[list[OptionId], Field(max_length=50)] | SkipJsonSchema[None] = (
-        None
-    )
+    options: Annotated[list[OptionId], Field(max_length=50)] | SkipJsonSchema[None] = None
     """In place of `text`: the ids of the chosen options. An empty list: no preference, give every reading."""
 
 

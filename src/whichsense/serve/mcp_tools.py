@@ -108,13 +108,9 @@ class Call:
     async def begin(self, asked: QuestionArguments) -> ServedConversation:
         """A new conversation about a question."""
         begin = self.service.begin
-        return await self._kept(
-            begin(asked.request(), self.caller, **self._following())
-        )
+        return await self._kept(begin(asked.request(), self.caller, **self._following()))
 
-    async def reply(
-        self, kept: ServedConversation, said: ReplyRequest
-    ) -> ServedConversation:
+    async def reply(self, kept: ServedConversation, said: ReplyRequest) -> ServedConversation:
         """The conversation with one more turn."""
         reply = self.service.reply
         return await self._kept(reply(kept, said, self.caller, **self._following()))
@@ -123,9 +119,7 @@ class Call:
         wanted = asked.request(explain=True)
         running = self.service.ask(wanted, self.caller, **self._following())
         body = await self._finish(running)
-        return await self.service.briefly(
-            lambda: ServedCase.from_json(json.loads(body))
-        )
+        return await self.service.briefly(lambda: ServedCase.from_json(json.loads(body)))
 
     async def find(self, conversation_id: str) -> ServedConversation | None:
         """A conversation that this caller may see."""
@@ -215,9 +209,7 @@ async def resumed(call: Call) -> ServedConversation | None:
     return await call.find(state) if state else None
 
 
-async def settle(
-    call: Call, kept: ServedConversation
-) -> ServedConversation | InputRequiredResult:
+async def settle(call: Call, kept: ServedConversation) -> ServedConversation | InputRequiredResult:
     """Ask the user by forms until nothing is pending. What a stateless client has to ask first is returned."""
     given = (call.params.input_responses or {}).get(_KEY)
     while kept.conversation.last.pending:
@@ -262,9 +254,7 @@ async def _elicited(call: Call, form: ElicitRequestFormParams) -> ElicitResult:
         filling.cancel()
 
 
-def _form(
-    asked: str, clarification: Clarification, version: str
-) -> ElicitRequestFormParams:
+def _form(asked: str, clarification: Clarification, version: str) -> ElicitRequestFormParams:
     """One field for the choice, one for words of the user's own."""
     titles = {option.id: _title(option) for option in clarification.options}
     titles[_ALL] = "All of them"
@@ -279,11 +269,7 @@ def _form(
         which["description"] = "One or several."
     else:
         which |= {"type": "string", "oneOf": titled}
-    words = {
-        "type": "string",
-        "title": "Or in your own words",
-        "maxLength": LONGEST_REPLY,
-    }
+    words = {"type": "string", "title": "Or in your own words", "maxLength": LONGEST_REPLY}
     schema = {"type": "object", "properties": {_KEY: which, _WORDS: words}}
     message = f"“{asked}” can mean several things. {question}"
     return ElicitRequestFormParams(message=message, requested_schema=schema)
@@ -354,9 +340,7 @@ async def list_resources(context: Context, params: object) -> ListResourcesResul
     return ListResourcesResult(resources=[app] if client_supports_apps(context) else [])
 
 
-async def list_templates(
-    context: Context, params: object
-) -> ListResourceTemplatesResult:
+async def list_templates(context: Context, params: object) -> ListResourceTemplatesResult:
     """The address of a passage."""
     passages = ResourceTemplate(
         uri_template=_PASSAGES + "{index}/{id}",
@@ -368,9 +352,7 @@ async def list_templates(
     return ListResourceTemplatesResult(resource_templates=[passages])
 
 
-async def read_resource(
-    service: Service, caller: Caller, uri: str
-) -> ReadResourceResult:
+async def read_resource(service: Service, caller: Caller, uri: str) -> ReadResourceResult:
     """A resource by its address."""
     about: dict[str, Any] = {"mime_type": _TEXT}
     text = ""
@@ -437,9 +419,7 @@ def definitions(indexes: Sequence[str], *, with_apps: bool) -> list[Tool]:
     """The tools as clients list them; the indexes are those that the caller may name."""
     tools = []
     for name, tool in _TOOLS.items():
-        hints = ToolAnnotations(
-            title=tool.title, read_only_hint=True, open_world_hint=False
-        )
+        hints = ToolAnnotations(title=tool.title, read_only_hint=True, open_world_hint=False)
         app = {"ui": {"resourceUri": APP}} if with_apps and tool.has_app else None
         tools.append(
             Tool(
@@ -527,9 +507,7 @@ async def _search(call: Call, arguments: SearchArguments) -> Answer:
     try:
         method = index.method(arguments.method)
     except BadInput:
-        raise ToolFault(
-            "This corpus has no vectors. Leave `method` out, or give bm25."
-        ) from None
+        raise ToolFault("This corpus has no vectors. Leave `method` out, or give bm25.") from None
     query, k = arguments.query, arguments.k
     hits = await call.service.briefly(lambda: index.search(query, k, method))
     output = SearchOutput(query, method, tuple(hits))
@@ -539,9 +517,7 @@ async def _search(call: Call, arguments: SearchArguments) -> Answer:
 async def _read(call: Call, arguments: ReadArguments) -> Answer:
     index = call.service.served(call.caller, arguments.index).index
     try:
-        output = await call.service.briefly(
-            lambda: in_context(index, arguments.passage)
-        )
+        output = await call.service.briefly(lambda: in_context(index, arguments.passage))
     except Refused as refused:
         if refused.status_code != 404:
             raise
@@ -576,11 +552,7 @@ def _turn(call: Call, output: TurnOutput, text: str = "") -> CallToolResult:
 
 
 def _result(
-    call: Call,
-    output: object,
-    text: str,
-    links: Mapping[str, str] | None = None,
-    index: str = "",
+    call: Call, output: object, text: str, links: Mapping[str, str] | None = None, index: str = ""
 ) -> CallToolResult:
     """A record as structured output, as text, and links to the passages of an index that it rests on."""
     content: list[TextContent | ResourceLink] = [TextContent(text=text)]
@@ -589,16 +561,12 @@ def _result(
             uri = f"{_PASSAGES}{quote(index, safe='')}/{quote(passage_id, safe='')}"
             name = title or passage_id
             content.append(ResourceLink(uri=uri, name=name, mime_type=_TEXT))
-    return CallToolResult(
-        content=list(content), structured_content=types.encode(output)
-    )
+    return CallToolResult(content=list(content), structured_content=types.encode(output))
 
 
 _TOOLS = {
     "ask": _Tool("Ask", _ASK, AskArguments, TurnOutput, _ask, has_app=True),
-    "clarify": _Tool(
-        "Clarify", _CLARIFY, QuestionArguments, TurnOutput, _clarify, has_app=True
-    ),
+    "clarify": _Tool("Clarify", _CLARIFY, QuestionArguments, TurnOutput, _clarify, has_app=True),
     "reply": _Tool("Reply", _REPLY, ReplyArguments, TurnOutput, _reply),
     "explain": _Tool("Explain", _EXPLAIN, QuestionArguments, ExplainOutput, _explain),
     "search": _Tool("Search", _SEARCH, SearchArguments, SearchOutput, _search),

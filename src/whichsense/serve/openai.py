@@ -47,14 +47,7 @@ from whichsense.serve.openai_turns import (
     write_turn,
 )
 from whichsense.serve.problems import INTERNAL, Problem, Refused
-from whichsense.serve.schemas import (
-    LONGEST_QUESTION,
-    IndexName,
-    Model,
-    Threshold,
-    example,
-    whole,
-)
+from whichsense.serve.schemas import LONGEST_QUESTION, IndexName, Model, Threshold, example, whole
 from whichsense.serve.service import Asks, Caller, Service, Serving
 from whichsense.serve.state import View
 from whichsense.types import Case
@@ -215,8 +208,7 @@ class ChatRequest(_Asking):
     """The body of a chat completion."""
 
     model_config = example(
-        model="whichsense",
-        messages=[{"role": "user", "content": "Who played the Joker?"}],
+        model="whichsense", messages=[{"role": "user", "content": "Who played the Joker?"}]
     )
 
     said_in: ClassVar[str] = "messages"
@@ -430,9 +422,7 @@ class Entry:
         find, history = self.service.conversations.find, self._said.history
         previous = getattr(self._body, "previous_response_id", None)
         if previous is None:
-            return await self.service.briefly(
-                lambda: find_conversation(find, view, history)
-            )
+            return await self.service.briefly(lambda: find_conversation(find, view, history))
         identifier = previous.removeprefix(RESPONSE)
         kept = await self.service.briefly(lambda: find(identifier, view))
         if kept is None:
@@ -441,12 +431,7 @@ class Entry:
         return Found("", kept, tuple(replayed[-REPLAYED:]))
 
     def _answer(
-        self,
-        text: str,
-        found: Found,
-        offer: Offer,
-        pipeline: Pipeline,
-        running: Running,
+        self, text: str, found: Found, offer: Offer, pipeline: Pipeline, running: Running
     ) -> str:
         """The JSON of a `Written`: a message in its conversation, answered and written down. In a thread."""
         service = self.service
@@ -589,12 +574,8 @@ def _citations(written: Written) -> list[dict[str, Any]]:
 chat_router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
 
-@chat_router.post(
-    "/chat/completions", **described("chat/object", 404, 410, streams=True)
-)
-async def complete(
-    body: ChatRequest, request: Request, service: Serving, caller: Asks
-) -> Response:
+@chat_router.post("/chat/completions", **described("chat/object", 404, 410, streams=True))
+async def complete(body: ChatRequest, request: Request, service: Serving, caller: Asks) -> Response:
     """Answer the last message of a chat.
 
     An ambiguous question is answered with a question back, whose options are numbered; the next message chooses. The
@@ -692,9 +673,7 @@ _RESPONSE: dict[str, Any] = {
 }
 
 
-@responses_router.post(
-    "/responses", **described("responses/object", 404, 410, streams=True)
-)
+@responses_router.post("/responses", **described("responses/object", 404, 410, streams=True))
 async def respond(
     body: ResponsesRequest, request: Request, service: Serving, caller: Asks
 ) -> Response:
@@ -737,9 +716,7 @@ class _Response(Entry):
             yield self._send_text("output_text.delta", delta=line, logprobs=[])
         for number, citation in enumerate(part["annotations"]):
             yield self._send_text(
-                "output_text.annotation.added",
-                annotation_index=number,
-                annotation=citation,
+                "output_text.annotation.added", annotation_index=number, annotation=citation
             )
         yield self._send_text("output_text.done", text=text, logprobs=[])
         yield self._send_text("content_part.done", part=part)
@@ -782,9 +759,7 @@ class _Response(Entry):
         return {
             "type": "output_text",
             "text": written.text,
-            "annotations": [
-                {"type": "url_citation", **place} for place in _citations(written)
-            ],
+            "annotations": [{"type": "url_citation", **place} for place in _citations(written)],
             "readings": types.encode(written.readings),
             "logprobs": [],
         }

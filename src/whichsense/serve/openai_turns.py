@@ -141,7 +141,9 @@ def plain_line(text: str) -> str:
 
 # A turn of a conversation as Markdown that reads well in any chat program.
 
-HOW_TO_REPLY = "Reply with a number, a few words, several of them, “all” or “none” – or ask something else."
+HOW_TO_REPLY = (
+    "Reply with a number, a few words, several of them, “all” or “none” – or ask something else."
+)
 _NEAREST = 3  # passages that are shown where there is no answer
 _LONGEST_QUOTE = 300
 _LONGEST_ABOUT = 110  # characters beneath an option
@@ -262,9 +264,7 @@ def _add_answers(page: Page, readings: Sequence[Reading], asked: str) -> None:
         if len(readings) > 1:
             page.add(f"{number}. ")
         page.add(f"**{plain(reading.answer)}**")
-        for span in reading.evidence[
-            :1
-        ]:  # the best; the rest is often beside the point
+        for span in reading.evidence[:1]:  # the best; the rest is often beside the point
             if not page.is_cited(span.passage):
                 spans.append(span)
             page.add(" ")
@@ -413,9 +413,7 @@ def _digest(*parts: str) -> str:
 
 
 def find_conversation(
-    find: Callable[[str, View], ServedConversation | None],
-    view: View,
-    history: Sequence[Message],
+    find: Callable[[str, View], ServedConversation | None], view: View, history: Sequence[Message]
 ) -> Found:
     """The longest beginning of the history that is kept, and the messages of the person after it. In a thread."""
     digests = [first_digest(view)]
@@ -562,10 +560,7 @@ def events_of(written: Written) -> Iterator[dict[str, Any]]:
             },
         }
     if written.options:
-        yield {
-            "type": "chat:message:follow_ups",
-            "data": {"follow_ups": list(written.options)},
-        }
+        yield {"type": "chat:message:follow_ups", "data": {"follow_ups": list(written.options)}}
     yield status_event(_summary(written), done=True)
 
 

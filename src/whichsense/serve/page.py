@@ -86,9 +86,7 @@ def make_bundle(contents: dict[str, bytes], root: str) -> Bundle:
     sent = [suffix for suffix, name in SUFFIXES.items() if name != "wikipedia"]
     page = page.replace(_FORMATS, ",".join(sent).encode())
     assets = {
-        name: Asset.of(name, content)
-        for name, content in contents.items()
-        if name != DOCUMENT
+        name: Asset.of(name, content) for name, content in contents.items() if name != DOCUMENT
     }
     return Bundle(version, Asset.of(DOCUMENT, page), assets)
 

@@ -15,22 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Mount
 
-from whichsense.errors import (
-    BadInput,
-    ClusterFault,
-    IndexFault,
-    MissingStage,
-    WhichsenseError,
-)
+from whichsense.errors import BadInput, ClusterFault, IndexFault, MissingStage, WhichsenseError
 
 MEDIA_TYPE = "application/problem+json"
 OPENAI_PATHS = ("/v1/models", "/v1/chat/completions", "/v1/responses")
 """Clients of these expect OpenAI's errors."""
-_OPENAI_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    429: "rate_limit_error",
-}
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _OPENAI_CODES = {"key": "invalid_api_key"}  # where clients know another name
 _log = logging.getLogger("whichsense.serve")
 
@@ -65,10 +55,7 @@ class Problem:
     def openai_body(self) -> dict[str, Any]:
         """The problem as OpenAI's clients read it. The message ends with the fix."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
-        wrong = [
-            (error["where"].removeprefix("body."), error["problem"])
-            for error in self.errors
-        ]
+        wrong = [(error["where"].removeprefix("body."), error["problem"]) for error in self.errors]
         words = [self.title, *(f"{where}: {what}." for where, what in wrong), self.fix]
         code = _OPENAI_CODES.get(self.kind, self.kind.replace("-", "_"))
         return {
@@ -127,18 +114,10 @@ INTERNAL = Problem(
     "Ask again; if it fails again, report its 'instance', or the X-Request-Id of this response.",
 )
 # What HTTP itself refuses, by status: kind, title, fix.
-_UNREADABLE = (
-    "request",
-    "The request cannot be read.",
-    "Send valid JSON; see /openapi.json.",
-)
+_UNREADABLE = ("request", "The request cannot be read.", "Send valid JSON; see /openapi.json.")
 _PLAIN = {
     404: ("not-found", "There is nothing at this path.", "See /openapi.json."),
-    405: (
-        "method",
-        "This path has no such method.",
-        "Use one that the Allow header names.",
-    ),
+    405: ("method", "This path has no such method.", "Use one that the Allow header names."),
 }
 # The first kind that an error is of counts: its status, kind, title and fix.
 _OURS: dict[type[WhichsenseError], tuple[int, str, str, str]] = {

@@ -70,9 +70,7 @@ ask_router = APIRouter(prefix="/v1", tags=["ask"])
 
 
 @ask_router.post("/ask", response_model=AnswerModel, responses=_streamed(409, 410, 422))
-async def ask(
-    body: AskRequest, request: Request, service: Serving, caller: Asks
-) -> Response:
+async def ask(body: AskRequest, request: Request, service: Serving, caller: Asks) -> Response:
     """Answer a question in every sense it has.
 
     Streamed, each stage is an event `stage` as it ends, and the last event is `done` with the whole answer, or
@@ -158,9 +156,7 @@ async def _live_events(
     return service.answers.follow_elsewhere(case_id, after)
 
 
-async def _finished(
-    service: Service, case_id: str, caller: Caller
-) -> ServedCase | None:
+async def _finished(service: Service, case_id: str, caller: Caller) -> ServedCase | None:
     """A case that is kept; one whose trace was lost as long as its stream can be rejoined."""
     view = caller.view
     kept = await service.briefly(lambda: service.traces.find(case_id, view))
@@ -180,9 +176,7 @@ async def _replay(served: ServedCase, after: int) -> AsyncIterator[Event | None]
             yield event
 
 
-@cases_router.delete(
-    "/{case_id}", name="delete", status_code=204, responses=problems(404, 422)
-)
+@cases_router.delete("/{case_id}", name="delete", status_code=204, responses=problems(404, 422))
 async def delete_case(case_id: CaseId, service: Serving, caller: Asks) -> None:
     """Cancel an answer that runs; delete one that has ended, with its feedback."""
     running = service.answers.find(case_id)
@@ -219,9 +213,7 @@ def _feedback(
     return {"feedback": traces.feedback(case_id)}
 
 
-@cases_router.post(
-    "/{case_id}/feedback", response_model=FeedbackList, responses=problems(404, 422)
-)
+@cases_router.post("/{case_id}/feedback", response_model=FeedbackList, responses=problems(404, 422))
 async def feedback(
     case_id: CaseId, body: FeedbackRequest, service: Serving, caller: Asks
 ) -> Response:
@@ -230,9 +222,7 @@ async def feedback(
     return await brief(service, lambda: _feedback(service, case_id, caller, said))
 
 
-@cases_router.get(
-    "/{case_id}/feedback", response_model=FeedbackList, responses=problems(404, 422)
-)
+@cases_router.get("/{case_id}/feedback", response_model=FeedbackList, responses=problems(404, 422))
 async def said(case_id: CaseId, service: Serving, caller: Asks) -> Response:
     """What was said of an answer, oldest first."""
     return await brief(service, lambda: _feedback(service, case_id, caller))
@@ -244,12 +234,8 @@ conversations_router = APIRouter(prefix="/v1/conversations", tags=["conversation
 ConversationId = Annotated[str, Path(max_length=100)]
 
 
-@conversations_router.post(
-    "", response_model=ConversationModel, responses=_streamed(409, 410, 422)
-)
-async def begin(
-    body: BeginRequest, request: Request, service: Serving, caller: Asks
-) -> Response:
+@conversations_router.post("", response_model=ConversationModel, responses=_streamed(409, 410, 422))
+async def begin(body: BeginRequest, request: Request, service: Serving, caller: Asks) -> Response:
     """Begin a conversation with a question. Its last turn says what to show: an answer, or a question back."""
     running = service.begin(body, caller, **_how(body, request))
     return await service.respond(running, request)
@@ -276,9 +262,7 @@ async def reply(
 @conversations_router.get(
     "/{conversation_id}", response_model=ConversationModel, responses=problems(404, 422)
 )
-async def resume(
-    conversation_id: ConversationId, service: Serving, caller: Asks
-) -> Response:
+async def resume(conversation_id: ConversationId, service: Serving, caller: Asks) -> Response:
     """A conversation so far."""
     kept = await _find(service, conversation_id, caller)
     return as_json(dump(kept.to_json()))
@@ -295,9 +279,7 @@ async def delete_conversation(
     await service.briefly(lambda: service.conversations.delete(conversation_id))
 
 
-async def _find(
-    service: Service, conversation_id: str, caller: Caller
-) -> ServedConversation:
+async def _find(service: Service, conversation_id: str, caller: Caller) -> ServedConversation:
     kept = await service.conversation(conversation_id, caller)
     if kept is None:
         raise not_found("conversation", "Begin one: POST /v1/conversations")
@@ -316,9 +298,7 @@ _NO_VECTORS = Problem(
 _NEIGHBOURS = 2  # passages on each side
 
 
-@search_router.post(
-    "/search", response_model=SearchAnswer, responses=problems(409, 422)
-)
+@search_router.post("/search", response_model=SearchAnswer, responses=problems(409, 422))
 async def search(body: SearchRequest, service: Serving, caller: Asks) -> Response:
     """Find the passages that may answer a question, best first."""
     served = service.served(caller, body.index)
@@ -329,15 +309,11 @@ async def search(body: SearchRequest, service: Serving, caller: Asks) -> Respons
     except BadInput:
         raise Refused(_NO_VECTORS) from None
     table = {"question": question, "index": served.name, "method": method}
-    return await brief(
-        service, lambda: table | {"hits": index.search(question, body.k, method)}
-    )
+    return await brief(service, lambda: table | {"hits": index.search(question, body.k, method)})
 
 
 @search_router.get(
-    "/passages/{passage_id:path}",
-    response_model=PassageInContext,
-    responses=problems(404, 422),
+    "/passages/{passage_id:path}", response_model=PassageInContext, responses=problems(404, 422)
 )
 async def passage(
     passage_id: Annotated[str, Path(max_length=1000)],
@@ -416,9 +392,7 @@ async def info(service: Serving) -> Info:
     """What is served: corpus, system, and what it can do."""
     engine = service.engines.choose()
     served, about = engine.served, service.engines.about
-    systems = [
-        SystemModel(name=name, about=about.get(name, "")) for name in served.systems
-    ]
+    systems = [SystemModel(name=name, about=about.get(name, "")) for name in served.systems]
     return Info(
         **_indexed(service, engine),
         version=__version__,

@@ -8,14 +8,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from whichsense.conversation import Conversation, ServedConversation
 from whichsense.conversation.turns import LONGEST_REPLY
@@ -42,11 +35,7 @@ LONGEST_QUESTION = 2_000
 _NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
 Question = Annotated[
     str,
-    Field(
-        min_length=1,
-        max_length=LONGEST_QUESTION,
-        json_schema_extra={"pattern": _NOT_BLANK},
-    ),
+    Field(min_length=1, max_length=LONGEST_QUESTION, json_schema_extra={"pattern": _NOT_BLANK}),
     AfterValidator(_askable),
 ]
 
@@ -178,9 +167,7 @@ def _written(record: type[Any], name: str, **more: Any) -> Any:
     return create_model(name, __doc__=record.__doc__, **fields | more)
 
 
-_TENTATIVE = Field(
-    description="Whether the only answer is not probable: give it as “Perhaps: …”."
-)
+_TENTATIVE = Field(description="Whether the only answer is not probable: give it as “Perhaps: …”.")
 _SCHEMA = (int, Field(alias="schema"))
 _WRITTEN: dict[Any, Any] = {}
 for _record in (Case, Conversation):

@@ -39,30 +39,10 @@ from whichsense.serve.answering import (
     check_stages,
     converse,
 )
-from whichsense.serve.events import (
-    Event,
-    EventStream,
-    Origin,
-    Shared,
-    as_json,
-    dump,
-    encoded,
-)
+from whichsense.serve.events import Event, EventStream, Origin, Shared, as_json, dump, encoded
 from whichsense.serve.problems import Problem, Refused, busy
-from whichsense.serve.schemas import (
-    AskRequest,
-    BeginRequest,
-    ExplainRequest,
-    ReplyRequest,
-)
-from whichsense.serve.settings import (
-    NO_KEY,
-    SCOPES,
-    ApiKey,
-    KeyFile,
-    ServiceSettings,
-    split_key,
-)
+from whichsense.serve.schemas import AskRequest, BeginRequest, ExplainRequest, ReplyRequest
+from whichsense.serve.settings import NO_KEY, SCOPES, ApiKey, KeyFile, ServiceSettings, split_key
 from whichsense.serve.state import Changed, Conversations, Quotas, Traces, Uploads, View
 from whichsense.serve.telemetry import Telemetry
 from whichsense.types import Case, ServedCase
@@ -121,9 +101,7 @@ def _paced(rate: int) -> tuple[int, int]:
 class Access:
     """Checks keys. scrypt runs once for each key and process, in a thread; after that a keyed hash is compared."""
 
-    def __init__(
-        self, settings: ServiceSettings, shared: Shared, telemetry: Telemetry
-    ) -> None:
+    def __init__(self, settings: ServiceSettings, shared: Shared, telemetry: Telemetry) -> None:
         self._file = KeyFile(settings.state)
         self._telemetry = telemetry
         self._settings = settings
@@ -218,11 +196,7 @@ class Service:
     """The engine, the queue, the stores and the counters. Made in the event loop, closed at its end."""
 
     def __init__(
-        self,
-        settings: ServiceSettings,
-        engines: Engines,
-        folder: Path,
-        telemetry: Telemetry,
+        self, settings: ServiceSettings, engines: Engines, folder: Path, telemetry: Telemetry
     ) -> None:
         self.settings = settings
         self.engines = engines
@@ -264,9 +238,7 @@ class Service:
         finally:
             self._short_waiting -= 1
 
-    async def conversation(
-        self, identifier: str, caller: Caller
-    ) -> ServedConversation | None:
+    async def conversation(self, identifier: str, caller: Caller) -> ServedConversation | None:
         """A conversation by its id; None where the caller sees none."""
         find = partial(self.conversations.find, identifier, caller.view)
         return await self.briefly(find)
@@ -308,11 +280,7 @@ class Service:
         return self.submit(partial(self._turn, body, None), caller, served, **options)
 
     def reply(
-        self,
-        kept: ServedConversation,
-        body: ReplyRequest,
-        caller: Caller,
-        **options: Any,
+        self, kept: ServedConversation, body: ReplyRequest, caller: Caller, **options: Any
     ) -> Running:
         """Reply in a conversation. Its result is the JSON of a `ServedConversation`."""
         served = self.served(caller, kept.index)
@@ -349,10 +317,7 @@ class Service:
         return dump(kept.to_json())
 
     def trace(
-        self,
-        running: Running,
-        conversation: Conversation,
-        before: ServedConversation | None,
+        self, running: Running, conversation: Conversation, before: ServedConversation | None
     ) -> ServedConversation:
         """Leave a trace of the question that the last turn asked, if it asked one: the conversation with its case's id.
 
@@ -366,9 +331,7 @@ class Service:
             asked = conversation.last.clarification
             self._leave_trace(running, replace(case, clarification=asked))
         origin = running.origin
-        return ServedConversation(
-            conversation, case_id, origin.system, origin.index, origin.owner
-        )
+        return ServedConversation(conversation, case_id, origin.system, origin.index, origin.owner)
 
     def _leave_trace(self, running: Running, case: Case) -> ServedCase:
         """In a thread, before the client has the answer: no answered question is without its trace."""
@@ -390,16 +353,12 @@ class Service:
         following = running.follow(heartbeat=self.settings.heartbeat)
         return self.event_stream(following, running.id)
 
-    def event_stream(
-        self, events: AsyncIterator[Event | None], answer_id: str
-    ) -> EventStream:
+    def event_stream(self, events: AsyncIterator[Event | None], answer_id: str) -> EventStream:
         """Events as a response that says where they are rejoined."""
         location = f"{self.settings.root_path}/v1/cases/{answer_id}"
         return EventStream(encoded(events), {"Location": location})
 
-    async def result(
-        self, running: Running, request: Request, queue: Answers | None = None
-    ) -> str:
+    async def result(self, running: Running, request: Request, queue: Answers | None = None) -> str:
         """The JSON of an answer when it is there. A client that goes away stops its work."""
         ending = asyncio.ensure_future(running.ending())
         leaving = asyncio.ensure_future(_disconnected(request))
@@ -454,9 +413,7 @@ Serving = Annotated[Service, Depends(_serving)]
 def _requires(scope: str) -> Any:
     """A dependency: the caller, who must have a scope."""
 
-    async def caller(
-        request: Request, service: Serving, _: object = Depends(_bearer)
-    ) -> Caller:
+    async def caller(request: Request, service: Serving, _: object = Depends(_bearer)) -> Caller:
         return await service.access.check(request, scope)
 
     return Depends(caller)

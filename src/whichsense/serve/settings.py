@@ -201,9 +201,7 @@ def _make_key(name: str, scopes: Iterable[str], **bounds: Any) -> tuple[str, Api
     key_id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)
     digest = _digest(secret, salt)
-    kept = ApiKey(
-        key_id, name, tuple(scopes), salt.hex(), digest, time.time(), **bounds
-    )
+    kept = ApiKey(key_id, name, tuple(scopes), salt.hex(), digest, time.time(), **bounds)
     return f"{_PREFIX}_{key_id}_{secret}", kept
 
 

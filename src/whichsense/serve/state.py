@@ -111,9 +111,7 @@ _LATER = {
     "spent": "TEXT DEFAULT '{}'",
     "place": "TEXT DEFAULT ''",  # the name of the index
 }
-_COLUMNS = (
-    "id, at, owner, question, seconds, readings, stopped, body, system, spent, place"
-)
+_COLUMNS = "id, at, owner, question, seconds, readings, stopped, body, system, spent, place"
 Kind = Literal["", "judged", "wrong", "unanswered", "stopped"]
 """Which cases to list: all, those that someone judged, found wrong, without an answer, stopped."""
 _WHERE: dict[str, str] = {
@@ -277,9 +275,7 @@ class Traces:
 
     def gaps(self) -> list[Gap]:
         """Every time in which cases were lost, oldest first."""
-        rows = self._database.rows(
-            "SELECT since, until, lost, reason FROM gaps ORDER BY since"
-        )
+        rows = self._database.rows("SELECT since, until, lost, reason FROM gaps ORDER BY since")
         return [Gap(*row) for row in rows]
 
     def export(self) -> Iterator[dict[str, Any]]:
@@ -305,12 +301,9 @@ class Traces:
         """Delete cases that are older than so many seconds; how many there were."""
         before = (time.time() - seconds,)
         self._database.rows(
-            "DELETE FROM feedback WHERE trace IN (SELECT id FROM traces WHERE at < ?)",
-            before,
+            "DELETE FROM feedback WHERE trace IN (SELECT id FROM traces WHERE at < ?)", before
         )
-        gone = self._database.rows(
-            "DELETE FROM traces WHERE at < ? RETURNING id", before
-        )
+        gone = self._database.rows("DELETE FROM traces WHERE at < ? RETURNING id", before)
         return len(gone)
 
     def close(self) -> None:
@@ -372,9 +365,7 @@ class Conversations:
         if not written:
             raise Changed(conversation.id)
 
-    def find(
-        self, conversation_id: str, view: View = EVERYTHING
-    ) -> ServedConversation | None:
+    def find(self, conversation_id: str, view: View = EVERYTHING) -> ServedConversation | None:
         """A conversation by its id; None where the view does not show it."""
         kept = self._unwritten.get(conversation_id)
         if kept is None:
@@ -390,9 +381,7 @@ class Conversations:
 
     def delete(self, conversation_id: str) -> None:
         self._unwritten.pop(conversation_id, None)
-        self._database.rows(
-            "DELETE FROM conversations WHERE id = ?", (conversation_id,)
-        )
+        self._database.rows("DELETE FROM conversations WHERE id = ?", (conversation_id,))
 
     def delete_older(self, seconds: float) -> None:
         before = (time.time() - seconds,)
@@ -411,12 +400,12 @@ def _mark(conversation: Conversation) -> int:
 # Files on their way into the index: pieces of one that is being sent, and whole ones until they are
 # read.
 
-_KEPT = (
-    86_400.0  # seconds for which a file that was not sent to its end can be continued
-)
+_KEPT = 86_400.0  # seconds for which a file that was not sent to its end can be continued
 QUOTAS = "quotas.sqlite"
 _DAY = 86_400.0
-_QUOTAS_SCHEMA = "CREATE TABLE IF NOT EXISTS spent (key TEXT, day REAL, bytes INTEGER, PRIMARY KEY (key, day))"
+_QUOTAS_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS spent (key TEXT, day REAL, bytes INTEGER, PRIMARY KEY (key, day))"
+)
 _POLL = 0.05  # seconds between two looks at whose turn it is
 
 

@@ -45,16 +45,10 @@ class Telemetry:
         kept: Any = {"registry": self._registry}
         timed = kept | {"buckets": _BUCKETS}
         self._requests = Counter(
-            "whichsense_requests_total",
-            "HTTP requests.",
-            ("method", "path", "status"),
-            **kept,
+            "whichsense_requests_total", "HTTP requests.", ("method", "path", "status"), **kept
         )
         self._request_seconds = Histogram(
-            "whichsense_request_seconds",
-            "Seconds until a response ended.",
-            ("path",),
-            **timed,
+            "whichsense_request_seconds", "Seconds until a response ended.", ("path",), **timed
         )
         self._stage_seconds = Histogram(
             "whichsense_stage_seconds", "Seconds of each stage.", ("stage",), **timed
@@ -93,9 +87,7 @@ class Telemetry:
         """Of the request that is answered now; outside of one, a record that nobody reads."""
         return self._record.get(Record(""))
 
-    def count_request(
-        self, method: str, path: str, status: int, seconds: float
-    ) -> None:
+    def count_request(self, method: str, path: str, status: int, seconds: float) -> None:
         method = method if path != "other" else path
         self._requests.labels(method, path, str(status)).inc()
         self._request_seconds.labels(path).observe(seconds)
@@ -184,9 +176,7 @@ class AccessLog:
             # Begun anew when another program has moved the file away.
             self._log.addHandler(WatchedFileHandler(settings.access_log, delay=True))
 
-    def write(
-        self, record: Record, method: str, route: str, status: int, seconds: float
-    ) -> None:
+    def write(self, record: Record, method: str, route: str, status: int, seconds: float) -> None:
         if not self._log.handlers:
             return
         stages = {name: round(spent, 4) for name, spent in record.stages.items()}

@@ -49,7 +49,5 @@ class DisambiguateFirst:
         for case in self.reader.read(cases):
             if case.answers:
                 best = case.answers[0]
-                readings.append(
-                    Reading(case.question, best.answer, best.spans, best.score)
-                )
+                readings.append(Reading(case.question, best.answer, best.spans, best.score))
         return readings

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from whichsense.jobs.limits import check_limits
 from whichsense.protocols import Clarifier, Reader, Reranker
 from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
-from whichsense.text.clarification import (
-    ParsedClarification,
-    compose_question,
-    parse_clarification,
-)
+from whichsense.text.clarification import ParsedClarification, compose_question, parse_clarification
 from whichsense.text.overlap import best_assignment
 from whichsense.text.words import words
 from whichsense.types import Case, Clarification, Hit, Option, Reading
@@ -211,9 +207,7 @@ class ClarifiedReader:
             reading = Reading(answered.question, "")
             if answered.answers:
                 best = answered.answers[0]
-                reading = Reading(
-                    answered.question, best.answer, best.spans, best.score
-                )
+                reading = Reading(answered.question, best.answer, best.spans, best.score)
             readings.append(reading)
         return readings
 
@@ -229,9 +223,7 @@ class ClarifierSettings:
 
 PROVIDERS: Mapping[str, Factory[ClarifierSettings, Clarifier]] = {
     COMPACT: lambda settings, context: CompactClarifier(),
-    LLM: lambda settings, context: LLMClarifier(
-        endpoint(context, "clarifier"), CompactClarifier()
-    ),
+    LLM: lambda settings, context: LLMClarifier(endpoint(context, "clarifier"), CompactClarifier()),
     "clarification": lambda settings, context: SeqClarifier(
         settings.model, settings.beams, context.device
     ),

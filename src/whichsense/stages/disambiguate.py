@@ -55,9 +55,7 @@ class SeqDisambiguator(GeneratorStage):
         codec, form = self.generator.codec, self.generator.form
         return composed(codec, form, parts, case.hits, answer.answer)
 
-    def _generate(
-        self, inputs: Sequence[list[list[int]]]
-    ) -> list[list[tuple[str, float]]]:
+    def _generate(self, inputs: Sequence[list[list[int]]]) -> list[list[tuple[str, float]]]:
         """For each input the texts of its beam, best first, with their log probabilities for each token."""
         from whichsense.models.seq2seq.decoding import Search
 
@@ -81,9 +79,7 @@ def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
     return replace(case, readings=tuple(readings))
 
 
-def distinct(
-    question: str, choices: Sequence[Sequence[tuple[str, float]]]
-) -> list[str]:
+def distinct(question: str, choices: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
     """One of its texts for each answer, so that no two of them are the same, and none is the question as it was asked.
 
     Where two answers want the same text, the one to which it is likelier keeps it, and the other takes its next best.
@@ -102,10 +98,7 @@ def distinct(
         if place not in chosen and _plain(text) not in taken:
             taken.add(_plain(text))
             chosen[place] = text
-    return [
-        chosen.get(place) or _first(texts) or question
-        for place, texts in enumerate(choices)
-    ]
+    return [chosen.get(place) or _first(texts) or question for place, texts in enumerate(choices)]
 
 
 def _first(texts: Sequence[tuple[str, float]]) -> str:
@@ -170,9 +163,7 @@ class CompactDisambiguator:
         for case in cases:
             scene = self.compact.scene_of(case)
             if case.policy.careful:
-                readings = for_people.rewrite_answers(
-                    scene, case.answers, policy=case.policy
-                )
+                readings = for_people.rewrite_answers(scene, case.answers, policy=case.policy)
             else:
                 readings = rewrite_answers(scene, case.answers)
             disambiguated.append(replace(case, readings=tuple(readings), scratch=scene))

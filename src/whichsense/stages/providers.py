@@ -98,9 +98,7 @@ def own_reader(context: BuildContext, kind: str) -> Reader:
 def endpoint(context: BuildContext, kind: str) -> Endpoint:
     """Return the system's language model, for a stage that asks it."""
     if context.llm is None:
-        raise MissingStage(
-            f"[{kind}] asks a language model, and the system names none: add [llm]."
-        )
+        raise MissingStage(f"[{kind}] asks a language model, and the system names none: add [llm].")
     return context.llm
 
 

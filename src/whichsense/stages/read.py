@@ -43,9 +43,7 @@ class SeqReader(GeneratorStage):
     def read(self, cases: Sequence[Case]) -> list[Case]:
         return self.read_after(cases, None)
 
-    def read_after(
-        self, cases: Sequence[Case], known: Sequence[str] | None
-    ) -> list[Case]:
+    def read_after(self, cases: Sequence[Case], known: Sequence[str] | None) -> list[Case]:
         """Return the same, where the model must begin with a known answer of each question (co-training)."""
         from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import composed
@@ -61,9 +59,7 @@ class SeqReader(GeneratorStage):
             for case, beam in zip(cases, beams, strict=True)
         ]
 
-    def _candidates(
-        self, beam: Sequence[Output], hits: Sequence[Hit]
-    ) -> tuple[Candidate, ...]:
+    def _candidates(self, beam: Sequence[Output], hits: Sequence[Hit]) -> tuple[Candidate, ...]:
         probabilities: dict[str, float] = {}
         for rank, output in enumerate(beam):
             probability = math.exp(min(0.0, output.score))
@@ -115,11 +111,7 @@ class ExtractiveReader:
         return [replace(case, answers=self._answers(case)) for case in cases]
 
     def _answers(self, case: Case) -> tuple[Candidate, ...]:
-        from whichsense.models.bert.encoders import (
-            LONGEST_ANSWER,
-            find_answers,
-            over_threshold,
-        )
+        from whichsense.models.bert.encoders import LONGEST_ANSWER, find_answers, over_threshold
 
         longest = int(self._options.get("longest_answer", LONGEST_ANSWER))
         passages = [hit.passage for hit in case.hits]
@@ -266,9 +258,7 @@ def _documents(settings: ReaderSettings, context: BuildContext) -> Reader:
 
 PROVIDERS: Mapping[str, Factory[ReaderSettings, Reader]] = {
     COMPACT: lambda settings, context: CompactReader(context.compact),
-    LLM: lambda settings, context: LLMReader(
-        endpoint(context, "reader"), context.compact
-    ),
+    LLM: lambda settings, context: LLMReader(endpoint(context, "reader"), context.compact),
     "documents": _documents,
     "extractive-reader": lambda settings, context: ExtractiveReader(
         settings.model, settings.threshold, context.device

@@ -27,9 +27,7 @@ class CrossEncoderReranker:
     def _parts(self) -> tuple[Any, Any]:
         from whichsense.models.bert import encoders
 
-        return encoders.load_cross_encoder(
-            self.model, "reranker", reads=False, device=self.device
-        )
+        return encoders.load_cross_encoder(self.model, "reranker", reads=False, device=self.device)
 
     def rerank(self, cases: Sequence[Case]) -> list[Case]:
         return [replace(case, hits=self._rank(case)) for case in cases]
@@ -101,9 +99,7 @@ class RerankerSettings:
 
 PROVIDERS: Mapping[str, Factory[RerankerSettings, Reranker]] = {
     COMPACT: lambda settings, context: CompactReranker(context.compact),
-    "reranker": lambda settings, context: CrossEncoderReranker(
-        settings.model, context.device
-    ),
+    "reranker": lambda settings, context: CrossEncoderReranker(settings.model, context.device),
     "joint-reranker": lambda settings, context: JointReranker(
         settings.model, settings.picks, context.device
     ),

@@ -13,9 +13,7 @@ MOST_ANSWERS = 20
 """A reader that always finds another answer must not go on for ever."""
 
 
-def keep_distinct_answers(
-    cases: Sequence[Case], most: int = MOST_ANSWERS
-) -> list[Case]:
+def keep_distinct_answers(cases: Sequence[Case], most: int = MOST_ANSWERS) -> list[Case]:
     """Return the first of the answers that have the same normal form, and at most so many."""
     distinct = []
     for case in cases:
@@ -53,22 +51,16 @@ class RoundTrip:
             self._take_answers(current, rewrites)
         return current
 
-    def _take_answers(
-        self, current: list[Case], rewrites: Sequence[tuple[int, str]]
-    ) -> None:
+    def _take_answers(self, current: list[Case], rewrites: Sequence[tuple[int, str]]) -> None:
         """Read the rewrites, and rewrite the cases that got a new answer, in place."""
-        questions = [
-            current[place].with_question(rewrite) for place, rewrite in rewrites
-        ]
+        questions = [current[place].with_question(rewrite) for place, rewrite in rewrites]
         before = {place: current[place].answers for place, _ in rewrites}
         for (place, _), read in zip(rewrites, self.reader.read(questions), strict=True):
             case = current[place]
             merged = tuple(_merge(case.answers, read.answers, self.most))
             current[place] = replace(case, answers=merged)
         grown = [
-            place
-            for place, answers in before.items()
-            if len(current[place].answers) > len(answers)
+            place for place, answers in before.items() if len(current[place].answers) > len(answers)
         ]
         # All answers go in, as a rewrite must set its answer apart from every other.
         cases = [current[place] for place in grown]
@@ -92,11 +84,7 @@ def _add_readings(case: Case, rewritten: Case, before: Sequence[Candidate]) -> C
         stay = old or stay
     readings = (*stay, *new)
     given = {normalize(reading.answer) for reading in readings}
-    possible = [
-        reading
-        for reading in rewritten.possible
-        if normalize(reading.answer) not in given
-    ]
+    possible = [reading for reading in rewritten.possible if normalize(reading.answer) not in given]
     return replace(rewritten, readings=readings, possible=tuple(possible))
 
 
@@ -111,9 +99,7 @@ def _unasked(case: Case, asked: set[str]) -> list[str]:
     return new
 
 
-def _merge(
-    answers: Sequence[Candidate], more: Sequence[Candidate], most: int
-) -> list[Candidate]:
+def _merge(answers: Sequence[Candidate], more: Sequence[Candidate], most: int) -> list[Candidate]:
     """Answers, and those of `more` whose normal form is new, up to `most` in all."""
     merged = list(answers)
     known = {normalize(candidate.answer) for candidate in answers}

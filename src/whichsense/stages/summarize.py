@@ -40,8 +40,7 @@ class SeqSummarizer(GeneratorStage):
         for case, text in zip(cases, texts, strict=True):
             passages = [hit.passage for hit in case.hits]
             citations = [
-                Citation(sentence, supporting(sentence, passages))
-                for sentence in sentences(text)
+                Citation(sentence, supporting(sentence, passages)) for sentence in sentences(text)
             ]
             answer = LongAnswer(case.question, tuple(citations))
             summarized.append(replace(case, long_answer=answer))
@@ -136,17 +135,13 @@ class LLMSummarizer:
         (done,) = self.instead.summarize([alone])
         return done.long_answer.sentences[:1] if done.long_answer else ()
 
-    def _holds(
-        self, citation: Citation, passages: Sequence[Passage]
-    ) -> Citation | None:
+    def _holds(self, citation: Citation, passages: Sequence[Passage]) -> Citation | None:
         """A sentence with the passages that support it, its own or, where it cites none, others; None without any."""
         from whichsense.models.compact.support_judge import SupportJudge
 
         judge = self.support or SupportJudge(self.compact.model)
         cited = citation.passages or supporting(citation.sentence, passages)
-        pairs = [
-            (citation.sentence, f"{passage.title}\n{passage.text}") for passage in cited
-        ]
+        pairs = [(citation.sentence, f"{passage.title}\n{passage.text}") for passage in cited]
         supporters = [
             passage
             for passage, chance in zip(cited, judge.supports(pairs), strict=True)

@@ -63,9 +63,7 @@ class LMVerifier(GeneratorStage):
             hits = cases[place].hits
             inputs.append(composed(codec, form, [rewrite], hits))
             # One target for each reading of the group: its answer's tokens.
-            own = [
-                codec.target([reading.answer], form.output_tokens) for reading in group
-            ]
+            own = [codec.target([reading.answer], form.output_tokens) for reading in group]
             targets.append(own)
         rows = self.generator.score(inputs, targets)
         scored: list[list[Reading]] = [[] for _ in cases]
@@ -105,9 +103,7 @@ class EMVerifier:
         verified = []
         for case in cases:
             held = [
-                reading
-                for reading in case.readings
-                if _gives_first(next(read), reading.answer)
+                reading for reading in case.readings if _gives_first(next(read), reading.answer)
             ]
             readings = tuple(held) or case.readings[:1]
             verified.append(replace(case, readings=readings))
@@ -146,9 +142,7 @@ def tuned_threshold(
         )
     thresholds = {reading.confidence for readings in scored for reading in readings}
     if not thresholds:
-        raise BadInput(
-            "No question has a reading: there is nothing to tune a threshold on."
-        )
+        raise BadInput("No question has a reading: there is nothing to tune a threshold on.")
     means = []
     for threshold in sorted(thresholds):
         total = 0.0
@@ -184,12 +178,7 @@ class CompactVerifier:
             else:
                 readings = verify_readings(scene, case.readings, case.policy)
             verified.append(
-                replace(
-                    case,
-                    readings=tuple(readings),
-                    possible=tuple(possible),
-                    scratch=scene,
-                )
+                replace(case, readings=tuple(readings), possible=tuple(possible), scratch=scene)
             )
         return verified
 
@@ -227,12 +216,8 @@ def _lm(settings: VerifierSettings, context: BuildContext) -> Verifier:
 
 PROVIDERS: Mapping[str, Factory[VerifierSettings, Verifier]] = {
     COMPACT: lambda settings, context: CompactVerifier(context.compact),
-    LLM: lambda settings, context: LLMVerifier(
-        endpoint(context, "verifier"), context.compact
-    ),
+    LLM: lambda settings, context: LLMVerifier(endpoint(context, "verifier"), context.compact),
     "verification": _lm,
     "answer-prediction": _lm,
-    "exact-match": lambda settings, context: EMVerifier(
-        own_reader(context, "verifier")
-    ),
+    "exact-match": lambda settings, context: EMVerifier(own_reader(context, "verifier")),
 }

@@ -145,8 +145,7 @@ PROBLEMS: dict[type[Exception], Callable[[Any], Problem]] = {
     NotHeld: lambda _: NOT_HELD,
     OwnAnnotation: lambda _: _OWN,
     Stale: lambda error: replace(
-        _STALE,
-        details={"yours": error.yours, "theirs": dataclasses.asdict(error.draft)},
+        _STALE, details={"yours": error.yours, "theirs": dataclasses.asdict(error.draft)}
     ),
     NotComplete: lambda error: replace(
         _INCOMPLETE, details={"findings": list(map(dataclasses.asdict, error.findings))}

@@ -35,16 +35,12 @@ def annotated(studio: Studio, connection: Connection) -> list[Annotated]:
     """Every item of work with what was submitted for it, about the item as it is and not as somebody saw it."""
     values = all_submitted(connection)
     return [
-        Annotated(
-            item.number, item.body, unswapped(studio, item, values.get(item.number, {}))
-        )
+        Annotated(item.number, item.body, unswapped(studio, item, values.get(item.number, {})))
         for item in read_items(connection, "work")
     ]
 
 
-def unswapped(
-    studio: Studio, item: Item, values: Mapping[str, Value]
-) -> dict[str, Value]:
+def unswapped(studio: Studio, item: Item, values: Mapping[str, Value]) -> dict[str, Value]:
     """Annotations about the item's two answers in their own order."""
     turn = studio.kind.unswapped
     return {who: turn(item.body, who, value) for who, value in values.items()}
@@ -65,9 +61,7 @@ def queue(studio: Studio, member: Member) -> list[dict[str, Any]]:
     with studio.database.reading() as connection:
         rows = annotated(studio, connection)
         decided = finals(connection)
-        still_open = set(
-            connection.scalars(sa.select(slots.c.item).where(sa.not_(slots.c.done)))
-        )
+        still_open = set(connection.scalars(sa.select(slots.c.item).where(sa.not_(slots.c.done))))
         by_item = sa.select(items.c.item, items.c.difference)
         differences = {number: value for number, value in connection.execute(by_item)}
     listed = []
@@ -85,8 +79,7 @@ def queue(studio: Studio, member: Member) -> list[dict[str, Any]]:
             )
     open_first = ("final", "own")
     return sorted(
-        listed,
-        key=lambda one: (*map(one.get, open_first), -one["difference"], one["item"]),
+        listed, key=lambda one: (*map(one.get, open_first), -one["difference"], one["item"])
     )
 
 
@@ -108,9 +101,7 @@ def open_case(studio: Studio, member: Member, number: int) -> dict[str, Any]:
                 "name": names.get(who, who),
                 "value": value,
                 "seconds": seconds.get((number, who), 0.0),
-                "searches": [
-                    one.payload["query"] for one in own if one.kind == "search"
-                ],
+                "searches": [one.payload["query"] for one in own if one.kind == "search"],
                 "viewed": [dict(one.payload) for one in own if one.kind == "view"],
             }
         )
@@ -147,13 +138,9 @@ def decide(
         if member.id in values:
             raise OwnAnnotation
         if accept and accept not in values:
-            raise BadInput(
-                "Nobody of this name has submitted an annotation of this item."
-            )
+            raise BadInput("Nobody of this name has submitted an annotation of this item.")
         final = dict(values[accept] if accept else value or {})
-        errors = [
-            one for one in studio.kind.check(item.body, final) if one.level == "error"
-        ]
+        errors = [one for one in studio.kind.check(item.body, final) if one.level == "error"]
         if errors and not accept:
             raise NotComplete(errors)
         decisions = read_events(connection, number, kinds=("adjudicate",))

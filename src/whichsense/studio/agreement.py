@@ -29,9 +29,7 @@ from whichsense.text.words import normalize
 def similarity(kind: Kind, item: Value, one: Value, other: Value) -> float:
     """How alike two annotations of an item are, from 0 to 1."""
     if kind.measure == "answers":
-        return answer_agreement(
-            resolved_answers(item, one), resolved_answers(item, other)
-        )
+        return answer_agreement(resolved_answers(item, one), resolved_answers(item, other))
     if kind.measure == "options":
         return masi(option_set(one), option_set(other))
     if kind.measure == "text":
@@ -61,9 +59,7 @@ def resolved_answers(item: Value, value: Value) -> list[list[str]]:
     return answers_of(value)
 
 
-def answer_agreement(
-    one: Sequence[Sequence[str]], other: Sequence[Sequence[str]]
-) -> float:
+def answer_agreement(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> float:
     """F1 over answers with each annotator once as the gold side, as the paper's generators are compared; two who found
     nothing agree.
 
@@ -81,9 +77,7 @@ def option_set(value: Value) -> frozenset[str]:
     """The options of a clarification question as they are compared; none where the question is not ambiguous."""
     if value.get("action") == "not ambiguous":
         return frozenset()
-    return frozenset(
-        normalize(option.get("text", "")) for option in value.get("options", ())
-    )
+    return frozenset(normalize(option.get("text", "")) for option in value.get("options", ()))
 
 
 def masi(one: frozenset[str], other: frozenset[str]) -> float:
@@ -158,19 +152,12 @@ def measure_all(kind: Kind, items: Sequence[Annotated]) -> list[Measure]:
         called = f"Krippendorff's alpha, MASI over {_SETS[kind.measure]}"
         measures.append(_measure(called, statistic, len(units), labels=units))
     for label, units in _labelled(kind, several).items():
-        measures.append(
-            _measure(f"Cohen's kappa, {label}", cohen(units), len(units), labels=units)
-        )
+        measures.append(_measure(f"Cohen's kappa, {label}", cohen(units), len(units), labels=units))
         same = most_common_size(units)
-        measures.append(
-            _measure(f"Fleiss' kappa, {label}", fleiss(same), len(same), labels=same)
-        )
+        measures.append(_measure(f"Fleiss' kappa, {label}", fleiss(same), len(same), labels=same))
         measures.append(
             _measure(
-                f"Krippendorff's alpha, {label}",
-                krippendorff(units),
-                len(units),
-                labels=units,
+                f"Krippendorff's alpha, {label}", krippendorff(units), len(units), labels=units
             )
         )
     return measures
@@ -225,10 +212,7 @@ def _labelled(kind: Kind, items: Sequence[Annotated]) -> dict[str, list[Unit]]:
     if kind.measure != "marks":
         labels = _LABELS.get(kind.name, ())
         return {
-            label: [
-                {who: one.get(label) for who, one in item.values.items()}
-                for item in items
-            ]
+            label: [{who: one.get(label) for who, one in item.values.items()} for item in items]
             for label in labels
         }
     units: dict[str, list[Unit]] = {mark: [] for mark in MARKS}
@@ -236,20 +220,13 @@ def _labelled(kind: Kind, items: Sequence[Annotated]) -> dict[str, list[Unit]]:
         for number in range(len(item.body["readings"])):
             for mark in MARKS:
                 units[mark].append(
-                    {
-                        who: one["marks"][number].get(mark)
-                        for who, one in item.values.items()
-                    }
+                    {who: one["marks"][number].get(mark) for who, one in item.values.items()}
                 )
     return units
 
 
 def _measure(
-    name: str,
-    statistic: Statistic,
-    count: int,
-    meaning: str = "",
-    labels: Sequence[Unit] = (),
+    name: str, statistic: Statistic, count: int, meaning: str = "", labels: Sequence[Unit] = ()
 ) -> Measure:
     import numpy as np
 

@@ -164,10 +164,7 @@ def take(body: TakeBody, studio: Desk, member: Annotator) -> Json:
     if member.paused:
         raise Refused(
             Problem(
-                403,
-                "paused",
-                f"You are paused: {member.paused}",
-                "Ask an owner of the project.",
+                403, "paused", f"You are paused: {member.paused}", "Ask an owner of the project."
             )
         )
     view = studio.take(member, body.item)
@@ -246,15 +243,11 @@ def note(number: Number, body: NoteBody, studio: Desk, member: Annotator) -> Non
 
 
 def create_app(
-    studio: Studio,
-    settings: ServiceSettings | None = None,
-    pages: APIRouter | None = None,
+    studio: Studio, settings: ServiceSettings | None = None, pages: APIRouter | None = None
 ) -> FastAPI:
     """The application over a studio, which the caller closes. `pages` are served beside the routes."""
     settings = settings or service_settings(studio)
-    app = FastAPI(
-        title="whichsense studio", version=__version__, docs_url=None, redoc_url=None
-    )
+    app = FastAPI(title="whichsense studio", version=__version__, docs_url=None, redoc_url=None)
     app.state.studio = studio
     problems.install(app)
     for told in (Refused, WhichsenseError, *PROBLEMS):
@@ -289,9 +282,7 @@ class _RefusalLog:
 async def _refused(request: Request, error: Exception) -> Response:
     """Answer with the problem."""
     if isinstance(error, BadInput):  # our own words, which name no file here
-        problem = Problem(
-            422, "not-usable", str(error), "Correct it, and send it again."
-        )
+        problem = Problem(422, "not-usable", str(error), "Correct it, and send it again.")
     else:
         problem = problem_of(error)
     if isinstance(error, SQLAlchemyError):
@@ -301,25 +292,16 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 def service_settings(
-    studio: Studio,
-    host: str = "127.0.0.1",
-    port: int = PORT,
-    hosts: tuple[str, ...] = (),
+    studio: Studio, host: str = "127.0.0.1", port: int = PORT, hosts: tuple[str, ...] = ()
 ) -> ServiceSettings:
     """What guards the studio: the service's own limits, with room for long texts."""
     return ServiceSettings(
-        host=host,
-        port=port,
-        hosts=hosts,
-        body_bytes=BODY_BYTES,
-        state=studio.project.folder,
+        host=host, port=port, hosts=hosts, body_bytes=BODY_BYTES, state=studio.project.folder
     )
 
 
 def run_studio(
-    studio: Studio,
-    settings: ServiceSettings,
-    say: Callable[[str], None] = lambda line: None,
+    studio: Studio, settings: ServiceSettings, say: Callable[[str], None] = lambda line: None
 ) -> None:
     """Serve until a signal ends it. `say` is told the address once the socket is bound."""
     config = uvicorn.Config(

@@ -55,10 +55,7 @@ def mark_edits(question: str, rewrite: str) -> list[Piece]:
     """
     before, after = _TOKEN.findall(question), _TOKEN.findall(rewrite)
     matcher = difflib.SequenceMatcher(
-        None,
-        [token.lower() for token in before],
-        [token.lower() for token in after],
-        False,
+        None, [token.lower() for token in before], [token.lower() for token in after], False
     )
     pieces = []
     for change, i, j, k, m in matcher.get_opcodes():
@@ -122,9 +119,7 @@ def _check_rewrite(
     key = normalize(rewrite)
     if not rewrite.strip():
         yield error(
-            where,
-            "empty",
-            "The rewritten question is empty. Write it, or delete the pair.",
+            where, "empty", "The rewritten question is empty. Write it, or delete the pair."
         )
     elif key == normalize(question):
         yield error(
@@ -151,9 +146,7 @@ def _check_aliases(answers: Sequence[str], where: str) -> Iterator[Finding]:
         own = f"{where}.{number}"
         if not answer.strip():
             if named:
-                yield error(
-                    own, "empty", "This other name is empty. Fill it in, or delete it."
-                )
+                yield error(own, "empty", "This other name is empty. Fill it in, or delete it.")
             continue
         if len(answer.split()) > _LONGEST_ANSWER:
             yield warning(
@@ -175,9 +168,7 @@ def check_validation(item: Value, value: Value) -> Iterator[Finding]:
             yield error("better", "missing", "Say which of the annotations is right.")
     elif verdict == "new":
         if value.get("outcome") is None:
-            yield error(
-                "outcome", "missing", "Choose: one answer, several, or nothing found."
-            )
+            yield error("outcome", "missing", "Choose: one answer, several, or nothing found.")
         yield from check_answers(item, value)
         for number, annotation in enumerate(item["annotations"]):
             if same_answers(annotation, value):
@@ -290,20 +281,14 @@ def _check_options(options: Sequence[Value]) -> Iterator[Finding]:
         text = option.get("text", "").strip()
         where = f"options.{number}.text"
         if not text:
-            yield error(
-                where, "empty", "The option is empty. Fill it in, or delete it."
-            )
+            yield error(where, "empty", "The option is empty. Fill it in, or delete it.")
         elif seen.setdefault(normalize(text), number) != number:
             yield error(
-                where,
-                "duplicate",
-                f"Option {seen[normalize(text)] + 1} says this already.",
+                where, "duplicate", f"Option {seen[normalize(text)] + 1} says this already."
             )
 
 
-def _check_ties(
-    item: Value, value: Value, options: Sequence[Value]
-) -> Iterator[Finding]:
+def _check_ties(item: Value, value: Value, options: Sequence[Value]) -> Iterator[Finding]:
     readings = range(len(item["readings"]))
     excluded = set(value.get("excluded", ()))
     tied: dict[int, int] = {}
@@ -314,9 +299,7 @@ def _check_ties(
             yield error(where, "untied", "Say which reading this option stands for.")
         elif reading in excluded:
             yield error(
-                where,
-                "excluded",
-                "This reading is excluded. Include it, or choose another.",
+                where, "excluded", "This reading is excluded. Include it, or choose another."
             )
         elif tied.setdefault(reading, number) != number:
             yield error(
@@ -359,9 +342,7 @@ def check_long_answer(item: Value, value: Value) -> Iterator[Finding]:
     for number, piece in enumerate(value.get("knowledge", ())):
         if piece.get("content", "").strip() and not piece.get("source", "").strip():
             yield error(
-                f"knowledge.{number}.source",
-                "no-source",
-                "Name the page that this comes from.",
+                f"knowledge.{number}.source", "no-source", "Name the page that this comes from."
             )
 
 
@@ -390,14 +371,6 @@ def check_marks(item: Value, value: Value) -> Iterator[Finding]:
     marks = value.get("marks", ())
     for number in range(len(item["readings"])):
         own = marks[number] if number < len(marks) else {}
-        missing = [
-            name
-            for name in ("answer", "true", "apart", "fluent")
-            if own.get(name) is None
-        ]
+        missing = [name for name in ("answer", "true", "apart", "fluent") if own.get(name) is None]
         if missing:
-            yield error(
-                f"marks.{number}",
-                "missing",
-                f"Still to be marked: {', '.join(missing)}.",
-            )
+            yield error(f"marks.{number}", "missing", f"Still to be marked: {', '.join(missing)}.")

@@ -208,9 +208,7 @@ def free_slot(item: int, slot: int) -> dict[str, Any]:
     return {"item": item, "slot": slot, "annotator": None, "until": 0.0, "done": False}
 
 
-def add_slots(
-    connection: Connection, places: Sequence[tuple[int, int, str | None]]
-) -> None:
+def add_slots(connection: Connection, places: Sequence[tuple[int, int, str | None]]) -> None:
     """Add places of items, given as item, slot and who has submitted there; None: the place is free."""
     rows = [
         {**free_slot(item, slot), "annotator": who, "done": who is not None}

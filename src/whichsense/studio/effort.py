@@ -26,9 +26,7 @@ def working_seconds(times: Sequence[float], pause: float) -> float:
     return float(sum(gap for gap in gaps if gap <= pause))
 
 
-def seconds_by_item(
-    events: Iterable[Event], pause: float
-) -> dict[tuple[int, str], float]:
+def seconds_by_item(events: Iterable[Event], pause: float) -> dict[tuple[int, str], float]:
     """How long each annotator worked on each item."""
     times: dict[tuple[int, str], list[float]] = {}
     for event in events:
@@ -52,9 +50,7 @@ def pay_table(
     for one in work:
         row = rows.setdefault(one.annotator, _empty(one.annotator, names))
         row["items"] += 1
-        row["bonus"] += sum(
-            rule.amount for rule in pay.bonus if _earns(kind, rule.when, one)
-        )
+        row["bonus"] += sum(rule.amount for rule in pay.bonus if _earns(kind, rule.when, one))
     for row in rows.values():
         hours = row["seconds"] / 3600
         row["pay"] = round(pay.per_item * row["items"] + pay.per_hour * hours, 2)
@@ -74,20 +70,13 @@ class Work:
 
 
 def _empty(who: str, names: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "member": who,
-        "name": names.get(who, who),
-        "items": 0,
-        "seconds": 0.0,
-        "bonus": 0.0,
-    }
+    return {"member": who, "name": names.get(who, who), "items": 0, "seconds": 0.0, "bonus": 0.0}
 
 
 def _earns(kind: Kind, when: str, work: Work) -> bool:
     if when == "accepted":
         is_same = (
-            work.final is not None
-            and similarity(kind, work.body, work.value, work.final) == 1
+            work.final is not None and similarity(kind, work.body, work.value, work.final) == 1
         )
         return bool(is_same)
     if when == "several":

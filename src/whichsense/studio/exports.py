@@ -40,19 +40,12 @@ def export_files(studio: Studio, name: str) -> dict[str, bytes]:
     """The files of an export by name, the data statement last."""
     with studio.database.reading() as connection:
         if name == "jsonl":
-            files = {
-                "everything.jsonl": b"".join(
-                    map(as_json, _everything(studio, connection))
-                )
-            }
+            files = {"everything.jsonl": b"".join(map(as_json, _everything(studio, connection)))}
         elif name == "readings":
             files = _forms(studio, connection)
         else:
             files = _release(studio, connection, name)
-    return {
-        **files,
-        "statement.md": write_statement(studio, name).encode(errors="replace"),
-    }
+    return {**files, "statement.md": write_statement(studio, name).encode(errors="replace")}
 
 
 def export_to(studio: Studio, name: str, folder: Path) -> list[Path]:
@@ -135,9 +128,7 @@ def _search(event: Event) -> dict[str, Any]:
 def _forms(studio: Studio, connection: Connection) -> dict[str, bytes]:
     """A filled form of `whichsense evaluate readings` for each annotator."""
     if studio.kind.name != "readings":
-        raise BadInput(
-            "Only a project of the kind 'readings' has marks. Export it as jsonl."
-        )
+        raise BadInput("Only a project of the kind 'readings' has marks. Export it as jsonl.")
     items = read_items(connection, "work", "unread")
     values = all_submitted(connection)
     names = studio.members.names()
@@ -170,13 +161,7 @@ def _marked(item: Item, value: Value) -> dict[str, Any]:
 
 def _everything(studio: Studio, connection: Connection) -> Iterable[dict[str, Any]]:
     """The project's settings, its items, and every event in its order."""
-    yield {
-        "project": {
-            **asdict(studio.settings),
-            "title": studio.project.name,
-            "database": "",
-        }
-    }
+    yield {"project": {**asdict(studio.settings), "title": studio.project.name, "database": ""}}
     by_item = sa.select(slots.c.item, sa.func.count()).group_by(slots.c.item)
     counts = {item: count for item, count in connection.execute(by_item)}
     for item in read_items(connection, *PARTS):

@@ -34,15 +34,11 @@ def next_rows(studio: Studio, kind: str) -> list[dict[str, Any]]:
         raise BadInput(f"After '{studio.kind.name}' comes {known}, not '{kind}'.")
     with studio.database.reading() as connection:
         numbers = [item.number for item in read_items(connection, "work", "agreed")]
-        still_open = set(
-            connection.scalars(sa.select(slots.c.item).where(sa.not_(slots.c.done)))
-        )
+        still_open = set(connection.scalars(sa.select(slots.c.item).where(sa.not_(slots.c.done))))
         found = outcomes(studio, connection)
     rows = []
     for number, outcome in zip(numbers, found, strict=True):
-        made = (
-            _row(kind, outcome) if number not in still_open and outcome.values else {}
-        )
+        made = _row(kind, outcome) if number not in still_open and outcome.values else {}
         if made:
             rows.append({**_shared(outcome), **made})
     if not rows:
@@ -70,22 +66,14 @@ def _row(kind: str, outcome: Outcome) -> dict[str, Any]:
     if kind == "compare":
         texts = [one["text"] for one in values]
         return (
-            {"readings": outcome.body["readings"], "answers": texts[:2]}
-            if len(texts) > 1
-            else {}
+            {"readings": outcome.body["readings"], "answers": texts[:2]} if len(texts) > 1 else {}
         )
     if kind == "preference":
         asked = [one for one in values if one["action"] != "not ambiguous"]
         readings = outcome.body["readings"]
-        return (
-            {"readings": readings, "clarification": composed(asked[0])} if asked else {}
-        )
+        return {"readings": readings, "clarification": composed(asked[0])} if asked else {}
     several = [one for one in values if one.get("outcome") == "several"]
-    return (
-        {"readings": [_reading(pair) for pair in several[0]["pairs"]]}
-        if several
-        else {}
-    )
+    return {"readings": [_reading(pair) for pair in several[0]["pairs"]]} if several else {}
 
 
 def _reading(pair: Mapping[str, Any]) -> dict[str, Any]:

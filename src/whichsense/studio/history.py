@@ -151,13 +151,7 @@ def record(
 
 
 def change_draft(
-    connection: Connection,
-    kind: str,
-    payload: Value,
-    *,
-    item: int,
-    annotator: str,
-    version: int,
+    connection: Connection, kind: str, payload: Value, *, item: int, annotator: str, version: int
 ) -> Draft:
     """Add an event that changes a draft of this version, in one statement that also looks who holds the item; with it,
     what follows for the slot. The caller has locked the item.
@@ -187,20 +181,11 @@ def insert_events(connection: Connection, rows: Sequence[Value]) -> None:
 
 
 def _append(
-    connection: Connection,
-    kind: str,
-    payload: Value,
-    *,
-    item: int,
-    annotator: str,
-    version: int,
+    connection: Connection, kind: str, payload: Value, *, item: int, annotator: str, version: int
 ) -> bool:
     names = ["item", "annotator", "version", "kind", "payload", "at"]
     own = item, annotator, version + 1, kind, encode(payload), time.time()
-    columns = [
-        sa.literal(one, events.c[name].type)
-        for name, one in zip(names, own, strict=True)
-    ]
+    columns = [sa.literal(one, events.c[name].type) for name, one in zip(names, own, strict=True)]
     is_latest = _latest_version(item, annotator) == version
     row = sa.select(*columns).where(is_latest, _holds(item, annotator, kind))
     statement = events.insert().from_select(names, row).returning(events.c.id)
@@ -214,9 +199,7 @@ def _own(item: int, annotator: str) -> tuple[sa.ColumnElement[bool], ...]:
 def _holds(item: int, annotator: str, kind: str) -> sa.ColumnElement[bool]:
     """Whether the annotator has a lease; what was submitted is held until it is adjudicated."""
     if kind == "reopen":
-        final = sa.select(events.c.id).where(
-            events.c.item == item, events.c.kind == "adjudicate"
-        )
+        final = sa.select(events.c.id).where(events.c.item == item, events.c.kind == "adjudicate")
         held = sa.select(slots.c.id).where(*_own(item, annotator), slots.c.done)
         return sa.and_(sa.exists(held), sa.not_(sa.exists(final)))
     held = sa.select(slots.c.id).where(

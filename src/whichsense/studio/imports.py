@@ -30,9 +30,7 @@ _FIX = "Export it again, or name its format with --format."
 _RELEASED_KIND = {name: one.kinds[0] for name, one in RELEASES.items()}
 
 
-def import_project(
-    folder: Path, paths: Sequence[Path], form: str, database: str = ""
-) -> Project:
+def import_project(folder: Path, paths: Sequence[Path], form: str, database: str = "") -> Project:
     """Make a project of exported or released files: one, or for marks the forms of several readers."""
     check_name(folder)
     if form not in FORMATS:
@@ -49,9 +47,7 @@ def import_project(
             outcomes.append(RELEASES[form].read(row.value))
         except (KeyError, TypeError, AttributeError) as error:
             raise row.bad(f"it does not have the form of '{form}' ({error})") from None
-    return _import_outcomes(
-        folder, outcomes, _settings(_RELEASED_KIND[form], outcomes, database)
-    )
+    return _import_outcomes(folder, outcomes, _settings(_RELEASED_KIND[form], outcomes, database))
 
 
 def _settings(kind: str, outcomes: Sequence[Outcome], database: str) -> Settings:
@@ -59,21 +55,15 @@ def _settings(kind: str, outcomes: Sequence[Outcome], database: str) -> Settings
         raise BadInput("The file has no questions.")
     overlap = max(1, *(len(one.values) for one in outcomes))
     guidelines = KINDS[kind].guidelines
-    return Settings(
-        kind=kind, overlap=overlap, database=database, guidelines=guidelines
-    )
+    return Settings(kind=kind, overlap=overlap, database=database, guidelines=guidelines)
 
 
 def _import_outcomes(
-    folder: Path,
-    outcomes: Sequence[Outcome],
-    settings: Settings,
-    names: Sequence[str] = (),
+    folder: Path, outcomes: Sequence[Outcome], settings: Settings, names: Sequence[str] = ()
 ) -> Project:
     at = time.time()
     people = [
-        name or f"annotator {n}"
-        for n, name in enumerate(names or [""] * settings.overlap, 1)
+        name or f"annotator {n}" for n, name in enumerate(names or [""] * settings.overlap, 1)
     ]
     events: list[dict[str, Any]] = []
     for number, name in enumerate(people, 1):
@@ -85,12 +75,8 @@ def _import_outcomes(
         is_shown = settings.kind != "readings" or one.body["readings"]
         people_say = {str(who): value for who, value in enumerate(one.values)}
         item = Annotated(number, one.body, people_say)
-        differ = (
-            1 - item_agreement(kind, item) if is_shown and len(people_say) > 1 else 0.0
-        )
-        items.append(
-            NewItem(one.body, "work" if is_shown else "unread", difference=differ)
-        )
+        differ = 1 - item_agreement(kind, item) if is_shown and len(people_say) > 1 else 0.0
+        items.append(NewItem(one.body, "work" if is_shown else "unread", difference=differ))
         for who, value in enumerate(one.values, 1) if is_shown else ():
             events.append(_event(at, (number, who), "save", {"set": value}, 1))
             events.append(_event(at, (number, who), "submit", {}, 2))
@@ -118,9 +104,7 @@ def _import_forms(folder: Path, paths: Sequence[Path], database: str) -> Project
         if not isinstance(form, dict) or "questions" not in form:
             raise BadInput(f"'{path}' is no form of whichsense evaluate readings.")
         if _unmarked(form) != _unmarked(forms[0]):
-            raise BadInput(
-                f"'{path}' is another form than '{paths[0]}'. Import each by itself."
-            )
+            raise BadInput(f"'{path}' is another form than '{paths[0]}'. Import each by itself.")
     if not forms:
         raise BadInput("Name at least one form.")
     outcomes = []
@@ -138,9 +122,7 @@ def _import_forms(folder: Path, paths: Sequence[Path], database: str) -> Project
         ]
         outcomes.append(Outcome(body, [{"marks": own} for own in marks]))
     settings = _settings("readings", outcomes, database)
-    return _import_outcomes(
-        folder, outcomes, settings, [form.get("reader", "") for form in forms]
-    )
+    return _import_outcomes(folder, outcomes, settings, [form.get("reader", "") for form in forms])
 
 
 def _bare(question: Value) -> list[dict[str, Any]]:
@@ -161,19 +143,13 @@ def _import_everything(folder: Path, path: Path, database: str) -> Project:
     events: list[dict[str, Any]] = []
     for row in _lines(path):
         if "project" in row:
-            settings = from_table(
-                Settings, {**row["project"], "database": database}, str(path)
-            )
+            settings = from_table(Settings, {**row["project"], "database": database}, str(path))
         elif "event" in row:
             events.append(row["event"])
         else:
             items.append(
                 NewItem(
-                    row["body"],
-                    row["part"],
-                    row["gold"],
-                    row["uncertainty"],
-                    row["difference"],
+                    row["body"], row["part"], row["gold"], row["uncertainty"], row["difference"]
                 )
             )
             counts[row["item"]] = row["slots"]
@@ -193,12 +169,8 @@ def _import_everything(folder: Path, path: Path, database: str) -> Project:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     for number, row in read_jsonl(path):
-        if not isinstance(row, dict) or not (
-            {"project", "event"} & set(row) or "body" in row
-        ):
-            raise BadInput(
-                f"'{path}', line {number}: no project, item or event. {_FIX}"
-            )
+        if not isinstance(row, dict) or not ({"project", "event"} & set(row) or "body" in row):
+            raise BadInput(f"'{path}', line {number}: no project, item or event. {_FIX}")
         yield row
 
 
@@ -209,9 +181,7 @@ def _places(
     histories: dict[tuple[int, str], list[Event]] = {}
     for one in events:
         if one["item"]:
-            histories.setdefault((one["item"], one["annotator"]), []).append(
-                Event(id=0, **one)
-            )
+            histories.setdefault((one["item"], one["annotator"]), []).append(Event(id=0, **one))
     done: dict[int, list[str | None]] = {number: [] for number in counts}
     for (item, who), history in histories.items():
         if fold(history).is_submitted and item in done:

@@ -43,9 +43,7 @@ def load_items(path: Path, kind: Kind, part: str = "work") -> list[NewItem]:
     """
     items = items_of(_rows(path), kind, part)
     if not items:
-        raise BadInput(
-            f"'{path}' has no questions. Write one a line, or a JSON object a line."
-        )
+        raise BadInput(f"'{path}' has no questions. Write one a line, or a JSON object a line.")
     return items
 
 
@@ -71,9 +69,7 @@ def _check_gold(row: Row, kind: Kind, body: Value, gold: Any) -> None:
         raise row.bad("no 'value', the right annotation of an item that qualifies")
     wrong = [one for one in kind.check(body, gold) if one.level == "error"]
     if wrong:
-        raise row.bad(
-            f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}"
-        )
+        raise row.bad(f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}")
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -117,9 +113,7 @@ def _body(row: Row, kind: Kind, ids: IdMaker) -> dict[str, Any]:
         if not body[name] and kind.name != "readings":
             raise row.bad(f"no '{name}', which the kind '{kind.name}' needs")
     if kind.name == "clarification":
-        body["draft"] = row.text(
-            "draft", "clarification_question", "clarification", default=""
-        )
+        body["draft"] = row.text("draft", "clarification_question", "clarification", default="")
     return body
 
 
@@ -188,15 +182,11 @@ _NEEDED: dict[str, Callable[[Row], Any]] = {
 def _suggestion(case: Value) -> dict[str, Any]:
     """What a case of `whichsense ask --json` suggests to who looks for answers."""
     readings = case.get("readings") or []
-    pairs = [
-        {"question": one["question"], "answers": [one["answer"]]} for one in readings
-    ]
+    pairs = [{"question": one["question"], "answers": [one["answer"]]} for one in readings]
     if len(pairs) > 1:
         return {"outcome": "several", "pairs": pairs}
     return (
-        {"outcome": "single", "answers": pairs[0]["answers"]}
-        if pairs
-        else {"outcome": "nothing"}
+        {"outcome": "single", "answers": pairs[0]["answers"]} if pairs else {"outcome": "nothing"}
     )
 
 
@@ -217,8 +207,7 @@ def suggest(item: NewItem, kind: Kind, suggested: Value) -> NewItem:
         body["suggestion"] = dict(given)
     else:
         pairs = [
-            one if isinstance(one, Mapping) else {"answer": one, "question": ""}
-            for one in given
+            one if isinstance(one, Mapping) else {"answer": one, "question": ""} for one in given
         ]
         body["suggestion"] = _suggestion({"readings": pairs})
     return replace(item, body=body)

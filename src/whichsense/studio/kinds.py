@@ -10,9 +10,7 @@ from typing import Any, Literal
 from whichsense.studio import checks
 from whichsense.studio.checks import Check, Finding, Value, error
 
-FieldType = Literal[
-    "text", "long text", "choice", "flag", "texts", "numbers", "number", "list"
-]
+FieldType = Literal["text", "long text", "choice", "flag", "texts", "numbers", "number", "list"]
 Measure = Literal["answers", "choice", "options", "text", "marks"]
 """How two annotations agree: F1 over answers, one label, a set of options, ROUGE-L, several labels."""
 
@@ -85,9 +83,7 @@ class Kind:
             fields.pop("readings", None)
         elif self.name == "readings":
             own = ("rewrite", "answer", "source", "title", "sentence", "start", "end")
-            fields["readings"] = [
-                {name: one[name] for name in own} for one in item["readings"]
-            ]
+            fields["readings"] = [{name: one[name] for name in own} for one in item["readings"]]
         if parsed := checks.take_apart(item.get("draft", "")):
             fields["parsed"] = parsed
         if self.swaps and swapped(item, annotator):
@@ -125,9 +121,7 @@ _TYPES: dict[str, type] = {
 }
 
 
-def _check_shape(
-    fields: Sequence[Field], value: Value, prefix: str
-) -> Iterator[Finding]:
+def _check_shape(fields: Sequence[Field], value: Value, prefix: str) -> Iterator[Finding]:
     known = {field.name: field for field in fields}
     for name, own in value.items():
         where = f"{prefix}{name}"
@@ -169,9 +163,7 @@ def _check_required(
             yield error(where, "missing", f"{field.label}: still missing.")
         if field.type == "list":
             for number, one in enumerate(own or ()):
-                yield from _check_required(
-                    field.fields, one, whole, f"{where}.{number}."
-                )
+                yield from _check_required(field.fields, one, whole, f"{where}.{number}.")
 
 
 def _is_asked(field: Field, whole: Value) -> bool:
@@ -180,28 +172,15 @@ def _is_asked(field: Field, whole: Value) -> bool:
 
 # Fields that several kinds have.
 
-_REMARK = Field(
-    "remark", "text", "Remark", "Anything wrong with this question? Optional."
-)
-_OUTCOME = {
-    "single": "One answer",
-    "several": "Several answers",
-    "nothing": "Nothing found",
-}
+_REMARK = Field("remark", "text", "Remark", "Anything wrong with this question? Optional.")
+_OUTCOME = {"single": "One answer", "several": "Several answers", "nothing": "Nothing found"}
 
 
-def _answer_fields(
-    when: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[Field, ...]:
-    aliases = Field(
-        "answers", "texts", "Answer", "The answer first, then other names for it."
-    )
+def _answer_fields(when: Mapping[str, Sequence[str]] | None = None) -> tuple[Field, ...]:
+    aliases = Field("answers", "texts", "Answer", "The answer first, then other names for it.")
     shown = dict(when or {})
     rewrite = Field(
-        "question",
-        "text",
-        "Question",
-        "The question with as few words changed as possible.",
+        "question", "text", "Question", "The question with as few words changed as possible."
     )
     return (
         Field(
@@ -212,13 +191,7 @@ def _answer_fields(
             required=not when,
             when=when,
         ),
-        Field(
-            "answers",
-            "texts",
-            "Answer",
-            aliases.help,
-            when={**shown, "outcome": ["single"]},
-        ),
+        Field("answers", "texts", "Answer", aliases.help, when={**shown, "outcome": ["single"]}),
         Field(
             "pairs",
             "list",
@@ -291,13 +264,7 @@ Where the answer depends on the day of asking, ask for the three latest events a
                 },
                 required=True,
             ),
-            Field(
-                "better",
-                "number",
-                "Which one?",
-                when={"verdict": ["better"]},
-                of="annotations",
-            ),
+            Field("better", "number", "Which one?", when={"verdict": ["better"]}, of="annotations"),
             *_answer_fields({"verdict": ["new"]}),
             _REMARK,
         ),
@@ -415,10 +382,7 @@ which you would rather have, and why in at least one sentence. Choose â€œequalâ€
                 "list",
                 "Added knowledge",
                 "What you took from other pages, with the page.",
-                fields=(
-                    Field("content", "long text", "Text"),
-                    Field("source", "text", "Page"),
-                ),
+                fields=(Field("content", "long text", "Text"), Field("source", "text", "Page")),
             ),
             Field(
                 "covered",
@@ -449,13 +413,7 @@ Write a text that answers the question for somebody who does not know that it is
         "compare",
         "Compare two long answers",
         (
-            Field(
-                "overall",
-                "choice",
-                "Which is better overall?",
-                choices=_SIDES,
-                required=True,
-            ),
+            Field("overall", "choice", "Which is better overall?", choices=_SIDES, required=True),
             Field(
                 "comprehensive",
                 "choice",
@@ -463,13 +421,7 @@ Write a text that answers the question for somebody who does not know that it is
                 choices=_SIDES,
                 required=True,
             ),
-            Field(
-                "fluent",
-                "choice",
-                "Which is more fluent?",
-                choices=_SIDES,
-                required=True,
-            ),
+            Field("fluent", "choice", "Which is more fluent?", choices=_SIDES, required=True),
             Field(
                 "ambiguity",
                 "choice",
@@ -509,8 +461,7 @@ which text is better, overall and in three respects.
                 "Marks",
                 each="readings",
                 fields=tuple(
-                    Field(name, "flag", name.capitalize(), asks)
-                    for name, asks in MARKS.items()
+                    Field(name, "flag", name.capitalize(), asks) for name, asks in MARKS.items()
                 ),
             ),
             _REMARK,

@@ -12,15 +12,7 @@ from starlette.responses import Response
 from whichsense.serve.guard import json_only
 from whichsense.serve.problems import not_found
 from whichsense.studio import adjudication, reports
-from whichsense.studio.access import (
-    Adjudicator,
-    Body,
-    Desk,
-    Json,
-    Number,
-    Owner,
-    invitation_link,
-)
+from whichsense.studio.access import Adjudicator, Body, Desk, Json, Number, Owner, invitation_link
 from whichsense.studio.exports import FORMATS, export_archive
 from whichsense.studio.history import read_events
 from whichsense.studio.workbench import Studio
@@ -117,9 +109,7 @@ def adjudication_case(number: Number, studio: Desk, member: Adjudicator) -> Json
 
 
 @router.post("/adjudication/{number}")
-def adjudicate(
-    number: Number, body: DecisionBody, studio: Desk, member: Adjudicator
-) -> Json:
+def adjudicate(number: Number, body: DecisionBody, studio: Desk, member: Adjudicator) -> Json:
     """Write the final annotation, or accept one."""
     return adjudication.decide(
         studio, member, number, body.version, value=body.value, accept=body.accept
@@ -144,6 +134,4 @@ def export(name: str, studio: Desk, member: Owner) -> Response:
     if name not in FORMATS:
         raise not_found("format", f"Formats: {', '.join(FORMATS)}.")
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
-    return Response(
-        export_archive(studio, name), media_type="application/zip", headers=headers
-    )
+    return Response(export_archive(studio, name), media_type="application/zip", headers=headers)

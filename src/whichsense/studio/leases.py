@@ -49,9 +49,7 @@ def _take_statement(
 ) -> Any:
     other = slots.alias()
     twice = sa.exists().where(
-        other.c.item == slots.c.item,
-        other.c.annotator == annotator,
-        other.c.id != slots.c.id,
+        other.c.item == slots.c.item, other.c.annotator == annotator, other.c.id != slots.c.id
     )
     is_own = sa.func.coalesce(slots.c.annotator, "") == annotator
     is_free = sa.or_(slots.c.annotator.is_(None), slots.c.until <= time.time(), is_own)
@@ -64,15 +62,11 @@ def _take_statement(
         free = free.where(slots.c.item == item)
     else:
         skipped = sa.exists().where(
-            events.c.item == slots.c.item,
-            events.c.annotator == annotator,
-            events.c.kind == "skip",
+            events.c.item == slots.c.item, events.c.annotator == annotator, events.c.kind == "skip"
         )
         free = free.where(sa.not_(skipped))
     own_first = sa.case((is_own, 0), else_=1)
-    free = free.order_by(
-        own_first, *_order(order, annotator), slots.c.slot, slots.c.item
-    )
+    free = free.order_by(own_first, *_order(order, annotator), slots.c.slot, slots.c.item)
     # What another connection is taking in this moment is passed over, not waited for.
     free = free.limit(1).with_for_update(of=slots, skip_locked=True)
     return (
@@ -98,37 +92,26 @@ def _order(order: str, annotator: str) -> list[sa.ColumnElement[Any]]:
 
 def assign(connection: Connection, annotator: str, item: int, seconds: float) -> None:
     """Give an annotator an item in a place of their own, if they have none there: what qualifies is for everyone."""
-    own = sa.select(slots.c.id).where(
-        slots.c.item == item, slots.c.annotator == annotator
-    )
+    own = sa.select(slots.c.id).where(slots.c.item == item, slots.c.annotator == annotator)
     if connection.scalar(own) is None:
         row = free_slot(item, secrets.randbelow(_PRIME) + 1)
         until = time.time() + seconds
-        connection.execute(
-            slots.insert().values({**row, "annotator": annotator, "until": until})
-        )
+        connection.execute(slots.insert().values({**row, "annotator": annotator, "until": until}))
 
 
 def held(connection: Connection, annotator: str) -> int | None:
     """The item that an annotator holds, the one taken last."""
     query = sa.select(slots.c.item).where(
-        slots.c.annotator == annotator,
-        sa.not_(slots.c.done),
-        slots.c.until > time.time(),
+        slots.c.annotator == annotator, sa.not_(slots.c.done), slots.c.until > time.time()
     )
     return connection.scalar(query.order_by(slots.c.until.desc()).limit(1))
 
 
-def renew(
-    connection: Connection, annotator: str, item: int, seconds: float
-) -> Lease | None:
+def renew(connection: Connection, annotator: str, item: int, seconds: float) -> Lease | None:
     """Hold an item for longer; None where another has it by now, or it is done."""
     until = time.time() + seconds
     statement = (
-        slots.update()
-        .where(*_held(annotator, item))
-        .values(until=until)
-        .returning(slots.c.item)
+        slots.update().where(*_held(annotator, item)).values(until=until).returning(slots.c.item)
     )
     renewed = connection.scalar(statement)
     return None if renewed is None else Lease(item, until)
@@ -151,9 +134,7 @@ def _held(annotator: str, item: int) -> tuple[sa.ColumnElement[bool], ...]:
 
 def add_slot(connection: Connection, item: int, most: int) -> None:
     """Let one annotator more have an item, up to `most`."""
-    last = connection.scalar(
-        sa.select(sa.func.max(slots.c.slot)).where(slots.c.item == item)
-    )
+    last = connection.scalar(sa.select(sa.func.max(slots.c.slot)).where(slots.c.item == item))
     if (last or 0) < most:
         connection.execute(slots.insert().values(free_slot(item, (last or 0) + 1)))
 

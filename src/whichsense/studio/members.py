@@ -84,10 +84,7 @@ class Members:
         with self._database.reading() as connection:
             changes = read_events(connection, item=0, kinds=("pause", "resume"))
         latest = {one.annotator: one.payload for one in changes}
-        return [
-            _member(key, _reason(latest.get(key.id)))
-            for key in self._file.active().values()
-        ]
+        return [_member(key, _reason(latest.get(key.id))) for key in self._file.active().values()]
 
     def names(self) -> dict[str, str]:
         """The name of everyone who ever was a member, by id."""
@@ -153,10 +150,7 @@ class Members:
             connection.execute(sessions.delete().where(sessions.c.until < now))
             connection.execute(
                 sessions.insert().values(
-                    digest=_digest(cookie),
-                    member=member.id,
-                    token=token,
-                    until=now + _SESSION,
+                    digest=_digest(cookie), member=member.id, token=token, until=now + _SESSION
                 )
             )
             record(connection, "join", {}, annotator=member.id)
@@ -171,15 +165,11 @@ class Members:
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         key = self._file.active().get(row.member) if row else None
-        return (
-            Session(_member(key, _reason(row[2])), row.token) if row and key else None
-        )
+        return Session(_member(key, _reason(row[2])), row.token) if row and key else None
 
     def end_session(self, cookie: str) -> None:
         with self._database.writing() as connection:
-            connection.execute(
-                sessions.delete().where(sessions.c.digest == _digest(cookie))
-            )
+            connection.execute(sessions.delete().where(sessions.c.digest == _digest(cookie)))
 
 
 def _digest(cookie: str) -> str:
@@ -194,9 +184,7 @@ def _member(key: ApiKey, paused: str) -> Member:
 def _latest_pause(member_id: sa.ColumnElement[str]) -> sa.ScalarSelect[str]:
     """The payload of a member's latest pause, or of its end."""
     query = sa.select(events.c.payload).where(
-        events.c.item == 0,
-        events.c.annotator == member_id,
-        events.c.kind.in_(("pause", "resume")),
+        events.c.item == 0, events.c.annotator == member_id, events.c.kind.in_(("pause", "resume"))
     )
     return query.order_by(events.c.id.desc()).limit(1).scalar_subquery()
 

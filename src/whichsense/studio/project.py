@@ -157,15 +157,11 @@ def create_project(
     if not settings.guidelines:
         settings = dataclasses.replace(settings, guidelines=kind.guidelines)
     return make_project(
-        folder,
-        settings,
-        lambda connection: add_items(connection, items, settings.overlap),
+        folder, settings, lambda connection: add_items(connection, items, settings.overlap)
     )
 
 
-def make_project(
-    folder: Path, settings: Settings, fill: Callable[[Connection], None]
-) -> Project:
+def make_project(folder: Path, settings: Settings, fill: Callable[[Connection], None]) -> Project:
     """Make a project's folder with what `fill` puts into the database: all of it, or nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     project = Project(folder, settings)
@@ -197,15 +193,11 @@ def _load(questions: Path | Sequence[Mapping[str, Any]], kind: Kind) -> list[New
     if isinstance(questions, Path):
         return load_items(questions, kind)
     numbered = enumerate(questions, 1)
-    return items_of(
-        (Row(dict(one), f"question {number}", "") for number, one in numbered), kind
-    )
+    return items_of((Row(dict(one), f"question {number}", "") for number, one in numbered), kind)
 
 
 def _as_toml(settings: Settings) -> str:
-    lines = [
-        "# A project of the studio: whichsense studio serve. See docs/studio.md.\n"
-    ]
+    lines = ["# A project of the studio: whichsense studio serve. See docs/studio.md.\n"]
     tables = []
     for item in dataclasses.fields(settings):
         value = getattr(settings, item.name)

@@ -23,15 +23,11 @@ BEFORE = ("training", "test")
 DURING = ("gold", "attention")
 
 
-def next_item(
-    connection: Connection, rule: Qualification, member: Member
-) -> int | None:
+def next_item(connection: Connection, rule: Qualification, member: Member) -> int | None:
     """The item that qualifies and comes now; None where it is work's turn."""
     if member.role != "annotator":
         return None
-    query = sa.select(items.c.item, items.c.part).where(
-        items.c.part.in_((*BEFORE, *DURING))
-    )
+    query = sa.select(items.c.item, items.c.part).where(items.c.part.in_((*BEFORE, *DURING)))
     parts: dict[int, str] = {number: part for number, part in connection.execute(query)}
     if not parts:
         return None
@@ -83,11 +79,7 @@ def scores(connection: Connection, member_id: str, *parts: str) -> list[float]:
 
 
 def grade(
-    connection: Connection,
-    kind: Kind,
-    rule: Qualification,
-    work: tuple[Member, int],
-    value: Value,
+    connection: Connection, kind: Kind, rule: Qualification, work: tuple[Member, int], value: Value
 ) -> None:
     """Keep how right an annotation is, and pause a member who has fallen below what is asked."""
     member, number = work
@@ -100,15 +92,8 @@ def grade(
     elif row.part in DURING:
         latest = scores(connection, member.id, *DURING)[-rule.window :]
         mean = sum(latest) / len(latest)
-        if (
-            2 * len(latest) >= min(rule.window, _count(connection, *DURING))
-            and mean < rule.floor
-        ):
-            _pause(
-                connection,
-                member,
-                f"control items {mean:.0%} right, below {rule.floor:.0%}",
-            )
+        if 2 * len(latest) >= min(rule.window, _count(connection, *DURING)) and mean < rule.floor:
+            _pause(connection, member, f"control items {mean:.0%} right, below {rule.floor:.0%}")
 
 
 def _end_test(connection: Connection, rule: Qualification, member: Member) -> None:
@@ -117,9 +102,7 @@ def _end_test(connection: Connection, rule: Qualification, member: Member) -> No
         return
     mean = sum(own) / len(own)
     passed = mean >= rule.threshold
-    record(
-        connection, "pass" if passed else "fail", {"score": mean}, annotator=member.id
-    )
+    record(connection, "pass" if passed else "fail", {"score": mean}, annotator=member.id)
     if not passed:
         _pause(connection, member, f"test {mean:.0%} right, below {rule.threshold:.0%}")
 

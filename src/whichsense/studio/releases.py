@@ -59,8 +59,7 @@ def as_annotation(value: Fields) -> dict[str, Any] | None:
         return {"type": "singleAnswer", "answer": list(value["answers"])}
     if value.get("outcome") == "several":
         pairs = [
-            {"question": one["question"], "answer": list(one["answers"])}
-            for one in value["pairs"]
+            {"question": one["question"], "answer": list(one["answers"])} for one in value["pairs"]
         ]
         return {"type": "multipleQAs", "qaPairs": pairs}
     return None
@@ -91,9 +90,7 @@ def _to_full(outcome: Outcome) -> dict[str, Any] | None:
 
 def _searched(outcome: Outcome) -> dict[str, Any]:
     return {
-        "viewed_doc_titles": list(
-            dict.fromkeys([*outcome.body.get("pages", ()), *outcome.pages])
-        ),
+        "viewed_doc_titles": list(dict.fromkeys([*outcome.body.get("pages", ()), *outcome.pages])),
         "used_queries": [*outcome.body.get("queries", ()), *outcome.searches],
     }
 
@@ -123,12 +120,7 @@ def _to_cambignq(outcome: Outcome) -> dict[str, Any] | None:
 def _from_cambignq(row: Fields) -> Outcome:
     answers = [_texts(one) for one in row["clarification_answers"]]
     rewrites = list(row.get("dqs") or [])
-    body = _body(
-        row,
-        "id",
-        "question",
-        ("clarification_question", "clarification_answers", "dqs"),
-    )
+    body = _body(row, "id", "question", ("clarification_question", "clarification_answers", "dqs"))
     if len(rewrites) != len(answers):  # which belongs to which is unknown
         if "dqs" in row:
             body.setdefault("release", {})["dqs"] = rewrites
@@ -141,9 +133,7 @@ def _from_cambignq(row: Fields) -> Outcome:
     parsed = take_apart(draft, len(answers)) or {"lead": draft, "options": []}
     texts = parsed["options"] if len(parsed["options"]) == len(answers) else rewrites
     options = [{"text": text, "reading": number} for number, text in enumerate(texts)]
-    return Outcome(
-        body, [{"action": "keep", "lead": parsed["lead"], "options": options}]
-    )
+    return Outcome(body, [{"action": "keep", "lead": parsed["lead"], "options": options}])
 
 
 # ASQA: long answers over disambiguated pairs with their contexts.
@@ -167,8 +157,7 @@ def _to_asqa(outcome: Outcome) -> dict[str, Any] | None:
     for value in outcome.values:
         pieces = value.get("knowledge") or ()
         knowledge = [
-            {"content": one.get("content"), "wikipage": one.get("source")}
-            for one in pieces
+            {"content": one.get("content"), "wikipage": one.get("source")} for one in pieces
         ]
         told.append({"long_answer": value["text"], "knowledge": knowledge})
     titles = dict.fromkeys([*outcome.body.get("pages", ()), *outcome.pages])
@@ -185,9 +174,7 @@ def _to_asqa(outcome: Outcome) -> dict[str, Any] | None:
 def _from_asqa(row: Fields) -> Outcome:
     body = _body(row, "sample_id", "ambiguous_question", ("qa_pairs", "annotations"))
     titles = [page["title"] for page in row.get("wikipages") or ()]
-    if body.get("release", {}).get("wikipages") == [
-        {"title": title} for title in titles
-    ]:
+    if body.get("release", {}).get("wikipages") == [{"title": title} for title in titles]:
         del body["release"]["wikipages"]  # nothing beside the titles
     body["pages"] = titles
     body["readings"] = [asqa_reading(pair) for pair in row["qa_pairs"]]
@@ -195,8 +182,7 @@ def _from_asqa(row: Fields) -> Outcome:
     for one in row["annotations"]:
         pieces = one.get("knowledge") or ()
         knowledge = [
-            {"content": piece.get("content"), "source": piece.get("wikipage")}
-            for piece in pieces
+            {"content": piece.get("content"), "source": piece.get("wikipage")} for piece in pieces
         ]
         values.append({"text": one["long_answer"], "knowledge": knowledge})
     return Outcome(body, values)
@@ -215,9 +201,7 @@ def asqa_reading(pair: Fields) -> dict[str, Any]:
     return reading
 
 
-def _body(
-    row: Fields, key: str, question: str, used: tuple[str, ...]
-) -> dict[str, Any]:
+def _body(row: Fields, key: str, question: str, used: tuple[str, ...]) -> dict[str, Any]:
     """An item of a row; what the form has no place for goes along as it is."""
     body: dict[str, Any] = {"id": row[key], "question": row[question]}
     body["pages"] = list(row.get("viewed_doc_titles") or ())
@@ -238,13 +222,7 @@ RELEASES = {
     for one in (
         Format("ambignq", "ambignq.json", _ANSWERS, _to_ambignq, _from_ambignq),
         Format("ambignq-full", "ambignq_full.json", _ANSWERS, _to_full, _from_ambignq),
-        Format(
-            "cambignq",
-            "cambignq.json",
-            ("clarification",),
-            _to_cambignq,
-            _from_cambignq,
-        ),
+        Format("cambignq", "cambignq.json", ("clarification",), _to_cambignq, _from_cambignq),
         Format("asqa", "asqa.jsonl", ("long-answer",), _to_asqa, _from_asqa),
     )
 }

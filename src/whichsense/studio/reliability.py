@@ -46,8 +46,7 @@ def cohen(units: Sequence[Unit]) -> Statistic:
             shared.setdefault((one, other), []).append(row)
     numbers = _numbers(units)
     pairs = [
-        np.array([(n, numbers[a], numbers[b]) for n, a, b in rows])
-        for rows in shared.values()
+        np.array([(n, numbers[a], numbers[b]) for n, a, b in rows]) for rows in shared.values()
     ]
 
     def statistic(weights: Weights) -> float:

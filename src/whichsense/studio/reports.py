@@ -42,9 +42,7 @@ def pay(studio: Studio) -> dict[str, Any]:
     return {"currency": rule.currency, "rows": rows}
 
 
-def work_seconds(
-    studio: Studio, connection: Connection
-) -> dict[tuple[int, str], float]:
+def work_seconds(studio: Studio, connection: Connection) -> dict[tuple[int, str], float]:
     """How long each annotator worked on each item."""
     return seconds_by_item(read_events(connection), studio.settings.pause)
 
@@ -66,9 +64,7 @@ def paper_counts(studio: Studio, connection: Connection) -> dict[str, str]:
         return {}
     items = annotated(studio, connection)
     agreed = read_items(connection, "agreed")
-    sizes = [
-        [len(answers_of(one)) for one in item.body["annotations"]] for item in agreed
-    ]
+    sizes = [[len(answers_of(one)) for one in item.body["annotations"]] for item in agreed]
     sizes += [_sizes(studio, item) for item in items if item.values]
     # With several accepted annotations the smallest number counts, as in the paper's table.
     smallest = Counter(min(own) for own in map(_found, sizes) if own)
@@ -76,9 +72,7 @@ def paper_counts(studio: Studio, connection: Connection) -> dict[str, str]:
     counts = {"questions with an answer": f"{total:,}"}
     for size in (1, 2, 3):
         counts[f"… with {size}"] = _share(smallest[size], total)
-    counts["… with 4 or more"] = _share(
-        sum(n for size, n in smallest.items() if size > 3), total
-    )
+    counts["… with 4 or more"] = _share(sum(n for size, n in smallest.items() if size > 3), total)
     if studio.kind.name == "validate":
         verdicts = Counter(
             next(iter(item.values.values()))["verdict"] for item in items if item.values

@@ -61,11 +61,7 @@ def write_statement(studio: Studio, form: str) -> str:
 
 def _agreement_line(measure: Mapping[str, Any]) -> str:
     value = "undefined" if measure["value"] is None else f"{measure['value']:.3f}"
-    bounds = (
-        ""
-        if measure["low"] is None
-        else f"{measure['low']:.3f} to {measure['high']:.3f}"
-    )
+    bounds = "" if measure["low"] is None else f"{measure['low']:.3f} to {measure['high']:.3f}"
     return f"| {measure['name']} | {value} | {bounds} | {measure['units']:,} | {measure['says']} |"
 
 

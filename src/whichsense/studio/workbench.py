@@ -106,9 +106,7 @@ class Studio:
             return None if taken is None else self.view(member, taken)
         return None
 
-    def _take(
-        self, connection: Connection, member: Member, number: int | None
-    ) -> int | None:
+    def _take(self, connection: Connection, member: Member, number: int | None) -> int | None:
         part, number = self._due(connection, member, number)
         lease = leases.take(
             connection,
@@ -159,9 +157,7 @@ class Studio:
             "part": item.part if item.part in ("training", "test") else "work",
             "body": shown,
             "lease": None if lease is None else {"until": lease.until},
-            "searches": [
-                one.payload["query"] for one in history if one.kind == "search"
-            ],
+            "searches": [one.payload["query"] for one in history if one.kind == "search"],
             "viewed": _viewed(history),
             "final": _final(decisions),
             **self._about(item, member, draft),
@@ -198,9 +194,7 @@ class Studio:
 
     # Changes of a draft.
 
-    def save(
-        self, member: Member, number: int, version: int, changed: Value
-    ) -> dict[str, Any]:
+    def save(self, member: Member, number: int, version: int, changed: Value) -> dict[str, Any]:
         """Keep fields of a draft. Raises `Stale`, `NotHeld`, and `NotComplete` for what no form would send."""
         wrong = self.kind.check_shape(changed)
         if wrong:
@@ -245,9 +239,7 @@ class Studio:
         found = self._findings(item.body, draft.value, member)
         errors = [one for one in found if one.level == "error"]
         if self.settings.require_search and not _viewed(history):
-            errors.append(
-                error("search", "not-read", "Read at least one page before you submit.")
-            )
+            errors.append(error("search", "not-read", "Read at least one page before you submit."))
         return errors
 
     def reopen(self, member: Member, number: int, version: int) -> dict[str, Any]:
@@ -272,11 +264,7 @@ class Studio:
         with self.database.writing() as connection:
             item = read_item(connection, number, is_locked=True)
             own: dict[str, Any] = {"annotator": member.id, "version": version}
-            yield (
-                connection,
-                item,
-                partial(change_draft, connection, item=number, **own),
-            )
+            yield (connection, item, partial(change_draft, connection, item=number, **own))
 
     # Leases.
 
@@ -301,9 +289,7 @@ class Studio:
 
     # Search beside the form: everything that was searched and read is kept.
 
-    def search(
-        self, member: Member, number: int, query: str, k: int
-    ) -> list[dict[str, Any]]:
+    def search(self, member: Member, number: int, query: str, k: int) -> list[dict[str, Any]]:
         """Search the project's index."""
         hits = [_shown(hit.passage) for hit in self.index.search(query, k)]
         results = [
@@ -345,9 +331,7 @@ class Studio:
 
     def difference(self, item: Item, values: Mapping[str, Value]) -> float:
         """One minus the mean similarity between every two annotations; 0 below two."""
-        turned = [
-            self.kind.unswapped(item.body, who, value) for who, value in values.items()
-        ]
+        turned = [self.kind.unswapped(item.body, who, value) for who, value in values.items()]
         scores = []
         for place, one in enumerate(turned):
             for other in turned[place + 1 :]:
@@ -359,12 +343,8 @@ class Studio:
         with self.database.reading() as connection:
             counts = leases.holder_count(connection)
             count = sa.func.count()
-            parts = _counts(
-                connection, sa.select(items.c.part, count).group_by(items.c.part)
-            )
-            of_each = sa.select(slots.c.annotator, count).join(
-                items, items.c.item == slots.c.item
-            )
+            parts = _counts(connection, sa.select(items.c.part, count).group_by(items.c.part))
+            of_each = sa.select(slots.c.annotator, count).join(items, items.c.item == slots.c.item)
             of_each = of_each.where(slots.c.done, items.c.part == "work")
             done = _counts(connection, of_each.group_by(slots.c.annotator))
             seconds = seconds_by_item(read_events(connection), self.settings.pause)
@@ -430,9 +410,7 @@ def _state(history: Sequence[Event], draft: Draft, is_held: bool) -> str:
 def read_item(connection: Connection, number: int, *, is_locked: bool = False) -> Item:
     """Read an item by its number; locked, others change nothing of it until the transaction ends."""
     query = sa.select(items).where(items.c.item == number)
-    row = connection.execute(
-        query.with_for_update(key_share=True) if is_locked else query
-    ).first()
+    row = connection.execute(query.with_for_update(key_share=True) if is_locked else query).first()
     if row is None:
         raise BadInput(f"There is no item {number}.")
     return _item_of(row)
@@ -449,9 +427,7 @@ def submitted_values(connection: Connection, number: int) -> dict[str, Value]:
     return all_submitted(connection, number).get(number, {})
 
 
-def all_submitted(
-    connection: Connection, number: int | None = None
-) -> dict[int, dict[str, Value]]:
+def all_submitted(connection: Connection, number: int | None = None) -> dict[int, dict[str, Value]]:
     """What was submitted for each item, or one, by annotator in the order of submission."""
     histories: dict[tuple[int, str], list[Event]] = {}
     submitted: dict[tuple[int, str], int] = {}
@@ -504,7 +480,5 @@ def _mean_scores(graded: Sequence[Event], member_id: str) -> dict[str, float]:
 
 def _viewed(history: Sequence[Event]) -> list[dict[str, Any]]:
     """The pages that were read, each once."""
-    pages = {
-        one.payload["title"]: dict(one.payload) for one in history if one.kind == "view"
-    }
+    pages = {one.payload["title"]: dict(one.payload) for one in history if one.kind == "view"}
     return list(pages.values())

@@ -64,9 +64,7 @@ _ORDINAL = dict(zip(_ORDINALS, range(1, 21), strict=True))
 _ORDINAL_FIGURE = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _FIGURE = re.compile(r"[-−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)")
 _SIGN = r"(?:(?<!\S)[-−])?"  # before a number that it does not join to another one
-_FIGURES = (
-    rf"{_SIGN}(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|\d+(?:st|nd|rd|th)?(?![\w]))"
-)
+_FIGURES = rf"{_SIGN}(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|\d+(?:st|nd|rd|th)?(?![\w]))"
 _TOKEN = re.compile(rf"{_FIGURES}|\w+")
 
 
@@ -490,9 +488,7 @@ def group_answers(answers: Sequence[str], weights: Sequence[float]) -> list[list
     return sorted(groups, key=lambda group: -sum(weights[i] for i in group))
 
 
-def fullest_form(
-    answers: Sequence[str], weights: Sequence[float], share: float = 0.5
-) -> str:
+def fullest_form(answers: Sequence[str], weights: Sequence[float], share: float = 0.5) -> str:
     """Return the best form of one answer: the heaviest, or a fuller date that weighs at least `share` of it.
 
     >>> fullest_form(["1997", "May 5, 1997"], [0.3, 0.2]), fullest_form(["1997", "May 5, 1997"], [0.3, 0.1])

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from whichsense.types import Clarification
 
 _LEAD = re.compile(
-    r"^(?:(?:for|in|on|at|by|of|from|to|with|under|during)\s+)?(?:which|what)\s+",
-    re.IGNORECASE,
+    r"^(?:(?:for|in|on|at|by|of|from|to|with|under|during)\s+)?(?:which|what)\s+", re.IGNORECASE
 )
 _HEADING = re.compile(r"^.*?\b(?:which|what)\s+", re.IGNORECASE)
 _MARK = re.compile(r":\s*|\?\s+(?=\S)")
@@ -48,9 +47,7 @@ class ParsedClarification:
     options: tuple[str, ...]
 
 
-def parse_clarification(
-    question: str, expected: int | None = None
-) -> ParsedClarification | None:
+def parse_clarification(question: str, expected: int | None = None) -> ParsedClarification | None:
     """Category and options as a reader understands them; None where there is no list of options.
 
     A comma behind the last "or" belongs to the last option, unless `expected` is another number of options.

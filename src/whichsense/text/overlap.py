@@ -103,9 +103,7 @@ def tokens_13a(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def corpus_bleu(
-    references: Sequence[str], predictions: Sequence[str], order: int = 4
-) -> float:
+def corpus_bleu(references: Sequence[str], predictions: Sequence[str], order: int = 4) -> float:
     """BLEU over a whole set, one reference each, 13a tokens, unsmoothed: between 0 and 1.
 
     >>> corpus_bleu(["Which one: party, leader, or faction?"], ["Which one: party, leader, or faction?"])
@@ -209,17 +207,11 @@ def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     row_at = [0] * (columns + 1)  # the row that a column is assigned to; 0 for none
     for row in range(1, rows + 1):
         row_at[0] = row
-        column, previous = _shortest_path(
-            scores, row_potentials, column_potentials, row_at
-        )
+        column, previous = _shortest_path(scores, row_potentials, column_potentials, row_at)
         while column:
             row_at[column] = row_at[previous[column]]
             column = previous[column]
-    pairs = [
-        (row_at[column] - 1, column - 1)
-        for column in range(1, columns + 1)
-        if row_at[column]
-    ]
+    pairs = [(row_at[column] - 1, column - 1) for column in range(1, columns + 1) if row_at[column]]
     return sorted(pairs)
 
 

@@ -44,23 +44,19 @@ _CLITIC = rf"{_APOSTROPHE}(?:[msd]|re|ve|ll)"  # 's 'm 'd 're 've 'll
 _NOT_CLITIC = rf"n{_ANY_APOSTROPHE}t"
 _BEFORE_NOT = "[A-Za-z\u00ad]*[A-MO-Za-mo-z]\u00ad*"
 _NUMBER = "[-+]?(?:\\d*(?:[.:,\u00ad\u066b\u066c]\\d+)+|\\d+)"
-_PREFIXED = rf"(?:[dDoOlL]{_ANY_APOSTROPHE}(?:{_LETTER}|\d))?(?:{_LETTER}|\d)+"  # d'Artagnan, O'Brien
+_PREFIXED = (
+    rf"(?:[dDoOlL]{_ANY_APOSTROPHE}(?:{_LETTER}|\d))?(?:{_LETTER}|\d)+"  # d'Artagnan, O'Brien
+)
 _COMPOUND = rf"{_PREFIXED}(?:[-_\u058a\u2010\u2011]{_PREFIXED})*"
 _ACRONYM = r"(?:(?:Canada|Sino|Korean|EU|Japan|non)-U\.S|U\.S\.-(?:U\.S\.S\.R|U\.K)|[A-Za-z](?:\.[A-Za-z])+)"
-_HYPHENATED = (
-    rf"[A-Za-z0-9][A-Za-z0-9.,\u00ad]*(?:-(?:{_ACRONYM}\.|[A-Za-z0-9\u00ad]+))+"
-)
-_SLASHED = (
-    r"[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}(?:\\?/[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}){1,2}"
-)
-_JOINED = (
-    r"[A-Z]+(?:(?:&amp;|[+&])[A-Z]+)+"  # R&B, case-sensitive: "r&b" is three tokens
-)
-_VOWEL_BREAK = (
-    rf"{_LETTER}+[aeiouyAEIOUY]{_ANY_APOSTROPHE}[aeiouA-Z]{_LETTER}*"  # Ra'ad, Hawai'i
-)
+_HYPHENATED = rf"[A-Za-z0-9][A-Za-z0-9.,\u00ad]*(?:-(?:{_ACRONYM}\.|[A-Za-z0-9\u00ad]+))+"
+_SLASHED = r"[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}(?:\\?/[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}){1,2}"
+_JOINED = r"[A-Z]+(?:(?:&amp;|[+&])[A-Z]+)+"  # R&B, case-sensitive: "r&b" is three tokens
+_VOWEL_BREAK = rf"{_LETTER}+[aeiouyAEIOUY]{_ANY_APOSTROPHE}[aeiouA-Z]{_LETTER}*"  # Ra'ad, Hawai'i
 _FRENCH = rf"[A-HJ-XZn]{_ANY_APOSTROPHE}{_LETTER}{_LETTER}+"
-_QUOTE = rf"(?:[`\u2018-\u201f\u0082\u0084\u0091-\u0094\u2039\u203a\u00ab\u00bb]{{1,2}}|{_APOSTROPHE})"
+_QUOTE = (
+    rf"(?:[`\u2018-\u201f\u0082\u0084\u0091-\u0094\u2039\u203a\u00ab\u00bb]{{1,2}}|{_APOSTROPHE})"
+)
 _TAG_NAME = r"[A-Za-z][A-Za-z0-9_:.\-]*"
 _TAG = (
     rf"<(?:[!?][A-Za-z\-][^>\r\n]*|/{_TAG_NAME}|{_TAG_NAME}(?: +{_TAG_NAME}"
@@ -118,9 +114,7 @@ def _made(
     return Rule(re.compile(f"((?i:{shape}))(?i:{follower})"), make, again)
 
 
-def _exact(
-    shape: str, follower: str = "", make: Callable[[str], str] | None = None
-) -> Rule:
+def _exact(shape: str, follower: str = "", make: Callable[[str], str] | None = None) -> Rule:
     return Rule(re.compile(f"({shape})(?:{follower})"), make)
 
 
@@ -215,9 +209,7 @@ def _numbers() -> list[Rule]:
             "[\u207a\u207b\u208a\u208b]?(?:[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+|[\u2080-\u2089]+)"
         ),
         _made(_spaceless, "(?:\\d{1,4}[- \u00a0])?\\d{1,4}(?:\\\\?/|\u2044)\\d{1,4}"),
-        _made(
-            lambda sign: _FRACTIONS.get(sign, sign), "[\u00bc\u00bd\u00be\u2153-\u215e]"
-        ),
+        _made(lambda sign: _FRACTIONS.get(sign, sign), "[\u00bc\u00bd\u00be\u2153-\u215e]"),
         _made(
             _plain_ampersand,
             r"-(?:RRB|LRB|RCB|LCB|RSB|LSB)-|C\.D\.s|pro-|anti-|S&(?:amp;)?P-500|S&(?:amp;)?Ls"

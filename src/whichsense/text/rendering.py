@@ -140,21 +140,16 @@ class Format:
 
 _STARS = ("*", "*")
 TERMINAL = Format(
-    {STRONG: ("\x1b[1m", "\x1b[0m"), DIM: ("\x1b[2m", "\x1b[0m"), MARKED: _STARS},
-    width=100,
+    {STRONG: ("\x1b[1m", "\x1b[0m"), DIM: ("\x1b[2m", "\x1b[0m"), MARKED: _STARS}, width=100
 )
-MARKDOWN = Format(
-    {STRONG: ("**", "**"), MARKED: _STARS}, _escaped, margin="{number}. ", body=3
-)
+MARKDOWN = Format({STRONG: ("**", "**"), MARKED: _STARS}, _escaped, margin="{number}. ", body=3)
 PLAIN = Format({MARKED: _STARS})
 
 
 # What is shown of each record.
 
 
-def show_case(
-    case: Case, k: int | None = None, show_possible: bool = False
-) -> list[Block]:
+def show_case(case: Case, k: int | None = None, show_possible: bool = False) -> list[Block]:
     """Return a question with at most k of its readings, then those that are merely possible or their number."""
     shown = case.readings[:k]
     head = [_head(case)]
@@ -169,9 +164,7 @@ def show_case(
         blocks += show_readings(case.possible, case.question, len(shown) + 1)
     elif case.possible:
         blocks.append(Block((_folded(len(case.possible)),)))
-    return blocks + [
-        Block((_line(f"Note. {note}", indent=_BODY),)) for note in case.notes
-    ]
+    return blocks + [Block((_line(f"Note. {note}", indent=_BODY),)) for note in case.notes]
 
 
 def _head(case: Case) -> Line:
@@ -186,9 +179,7 @@ def _folded(count: int) -> Line:
     """How many readings are merely possible."""
     if count == 1:
         return _line("+ 1 more that is merely possible (--all shows it)", indent=2)
-    return _line(
-        f"+ {count} more that are merely possible (--all shows them)", indent=2
-    )
+    return _line(f"+ {count} more that are merely possible (--all shows them)", indent=2)
 
 
 def _unanswered(case: Case) -> Block:
@@ -202,11 +193,7 @@ def _unanswered(case: Case) -> Block:
 
 
 def show_readings(
-    readings: Sequence[Reading],
-    asked: str,
-    first: int = 1,
-    *,
-    is_tentative: bool = False,
+    readings: Sequence[Reading], asked: str, first: int = 1, *, is_tentative: bool = False
 ) -> list[Block]:
     """Return a block for each reading of the question that was asked, numbered; a tentative one is called so."""
     blocks = []
@@ -228,10 +215,7 @@ def _evidence(span: Span, answer: str) -> Line:
     title, text = span.passage.title, span.passage.text
     if span.start == span.end:  # the answer is in the title
         return _line(
-            f"{_shorten(text, _LONGEST_SENTENCE)}  [",
-            *_marked(title, answer),
-            "]",
-            indent=_BODY,
+            f"{_shorten(text, _LONGEST_SENTENCE)}  [", *_marked(title, answer), "]", indent=_BODY
         )
     before, found, after = excerpt(text, span.start, span.end, _LONGEST_SENTENCE)
     before, after = (re.sub(r"\s+", " ", part) for part in (before, after))
@@ -288,9 +272,7 @@ def show_story(case: Case) -> list[Block]:
     head = _line(Run(case.question, STRONG), stopped)
     answer = case.long_answer
     if answer is None or not answer.sentences:
-        reason = (
-            "Stopped before it was explained." if case.stopped else "No answer found."
-        )
+        reason = "Stopped before it was explained." if case.stopped else "No answer found."
         return [Block((head, _line(reason)))]
     lines = []
     for number, passage in enumerate(answer.passages, 1):
@@ -303,9 +285,7 @@ def _cited(passage: Passage, case: Case) -> list[Run]:
     """A passage with the sentences that support the text marked, cut around the first of them."""
     text, marked, end = passage.text, "", 0
     for start, stop in sorted(_supporting(passage, case)):
-        marked += (
-            f"{printable(text[end:start])}{_MARK}{printable(text[start:stop])}{_MARK}"
-        )
+        marked += f"{printable(text[end:start])}{_MARK}{printable(text[start:stop])}{_MARK}"
         end = stop
     plain = " ".join(f"{marked}{printable(text[end:])}".split())
     first = plain.find(_MARK)

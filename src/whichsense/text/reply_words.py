@@ -13,9 +13,7 @@ CONTRASTS = _words(
     "before after since until under over above below during within inside outside first"
 )
 """Function words that tell labels apart: "before 2024", "after five years"."""
-NEGATIONS = _words(
-    "not no except without neither nor excluding excludes but never dont"
-)
+NEGATIONS = _words("not no except without neither nor excluding excludes but never dont")
 AUXILIARIES = _words(
     "is are was were am be do does did can could has have had will would should shall may might isnt arent didnt"
 )
@@ -31,9 +29,7 @@ ORDINALS = {
 }
 CARDINALS = {
     word: number
-    for number, word in enumerate(
-        "one two three four five six seven eight nine ten".split(), 1
-    )
+    for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
 }
 LAST_WORDS = _words("last final bottom latter")
 FIRST_WORDS = _words("top former")
@@ -42,12 +38,10 @@ MIDDLE_WORDS = _words("middle central")
 # Superlatives and comparatives → the way to look: +1 for the greatest, -1 for the least.
 TIME_ORDER = {
     **dict.fromkeys(
-        "newest newer latest recent later youngest younger current currently now modern".split(),
-        1,
+        "newest newer latest recent later youngest younger current currently now modern".split(), 1
     ),
     **dict.fromkeys(
-        "oldest older earliest earlier original originally beginning start initial".split(),
-        -1,
+        "oldest older earliest earlier original originally beginning start initial".split(), -1
     ),
 }
 SIZE_ORDER = {
@@ -65,8 +59,7 @@ SIZE_ORDER = {
 DECADES = {
     word: number * 10
     for number, word in enumerate(
-        "twenties thirties forties fifties sixties seventies eighties nineties".split(),
-        2,
+        "twenties thirties forties fifties sixties seventies eighties nineties".split(), 2
     )
 }
 
@@ -95,12 +88,8 @@ SKIP_PHRASES = frozenset(
         "forget it", "cancel", "unsure", "undecided", "move on", "go on", "continue", "go ahead",
     )
 )  # fmt: skip
-NONE_WORDS = _words(
-    "none neither nothing nope nah other others another different else wrong"
-)
-NONE_PHRASES = frozenset(
-    ("no", "not these", "not those", "not that", "not any", "no not these")
-)
+NONE_WORDS = _words("none neither nothing nope nah other others another different else wrong")
+NONE_PHRASES = frozenset(("no", "not these", "not those", "not that", "not any", "no not these"))
 
 META_WORDS = _words(
     """difference differences differ different distinguish compare comparison between mean means meaning meant explain
@@ -128,9 +117,7 @@ CONTROL_WORDS = (
     | frozenset(DECADES)
     | ALL_WORDS
     | NONE_WORDS
-    | _words(
-        "skip option number difference between except before after since please meant"
-    )
+    | _words("skip option number difference between except before after since please meant")
     | WH_WORDS
 )
 """Words that are looked for when one is misspelt."""

@@ -45,9 +45,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def word_edits(
-    before: list[str], after: list[str]
-) -> tuple[Counter[str], Counter[str]]:
+def word_edits(before: list[str], after: list[str]) -> tuple[Counter[str], Counter[str]]:
     """Return the multisets of words deleted from and added to a question.
 
     >>> deleted, added = word_edits("who made the play".split(), "who wrote the play".split())
@@ -87,9 +85,7 @@ WH_WORDS = _words("who whom whose which what when where why how")
 ASKING_WHO = _words("who whom whose")
 ASKING_WHEN = _words("when year date")
 ASKING_NUMBERS = _words("number population percentage percent age")
-HOW_MUCH = _words(
-    "many much old long far tall high large big deep fast often heavy wide"
-)
+HOW_MUCH = _words("many much old long far tall high large big deep fast often heavy wide")
 
 # Lucene's stop words, which are not indexed.
 UNINDEXED_WORDS = (
@@ -151,9 +147,7 @@ SUMMARY_STOP_WORDS = _CORE | _COPULAS | _words("be been it its as that this")
 
 # Words that an abbreviation leaves out: the United States *of* America.
 NAME_LINKS = (
-    _FUNCTION_ARTICLES
-    | _words("of and for in on at")
-    | _words("de la le du von van der den")
+    _FUNCTION_ARTICLES | _words("of and for in on at") | _words("de la le du von van der den")
 )
 
 # NLTK's stop words without wh-words: changing a wh-word is an edit that matters.
@@ -223,8 +217,7 @@ _STEP_3 = {
     "ness": "",
 }
 _STEP_4 = dict.fromkeys(
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(),
-    "",
+    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), ""
 )
 
 
@@ -248,9 +241,7 @@ def _ends_short(stem: str) -> bool:
     return (shape.endswith("cvc") and stem[-1] not in "wxy") or shape == "vc"
 
 
-def _replace(
-    word: str, table: dict[str, str], holds: Callable[[str, str], bool]
-) -> str:
+def _replace(word: str, table: dict[str, str], holds: Callable[[str, str], bool]) -> str:
     for suffix, replacement in table.items():
         if word.endswith(suffix):
             stem = word[: -len(suffix)]
@@ -282,9 +273,7 @@ def _second(word: str) -> str:
     if word.endswith("alli") and _measure(word[:-4]) > 0:
         return _second(word[:-2])
     return _replace(
-        word,
-        _STEP_2,
-        lambda stem, suffix: _measure(stem + "l" if suffix == "logi" else stem) > 0,
+        word, _STEP_2, lambda stem, suffix: _measure(stem + "l" if suffix == "logi" else stem) > 0
     )
 
 
@@ -418,9 +407,7 @@ def _strip_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 # Find in the evidence what was written: an answer, or what supports a sentence.
 
-_LEAST = (
-    0.3  # share of a claim's words that the sentence which supports it has at least
-)
+_LEAST = 0.3  # share of a claim's words that the sentence which supports it has at least
 
 
 def spans_of(answer: str, hits: Sequence[Hit], most: int = 5) -> tuple[Span, ...]:

@@ -19,26 +19,15 @@ from whichsense.models.bases import load_base, load_tokenizer
 from whichsense.models.bert import encoders
 from whichsense.models.bert import inputs as inputs_module
 from whichsense.models.bert import inputs as inputs_module_
-from whichsense.models.bert.encoders import (
-    CrossEncoder,
-    find_answers,
-    over_threshold,
-    relevances,
-)
+from whichsense.models.bert.encoders import CrossEncoder, find_answers, over_threshold, relevances
 from whichsense.models.bert.inputs import Inputs, by_length
 from whichsense.stages.read import ExtractiveReader
 from whichsense.types import Candidate, Case, Hit, Passage
 
 PASSAGES = [
-    Passage(
-        "1",
-        "Dune (novel)",
-        "Frank Herbert wrote the novel Dune, which came out in 1965.",
-    ),
+    Passage("1", "Dune (novel)", "Frank Herbert wrote the novel Dune, which came out in 1965."),
     Passage("2", "", "Sand."),
-    Passage(
-        "3", "Dune (1984 film)", "The film Dune was made by David Lynch in 1984. " * 4
-    ),
+    Passage("3", "Dune (1984 film)", "The film Dune was made by David Lynch in 1984. " * 4),
     Passage("4", "Empty", ""),
 ]
 QUESTION = "Who made Dune?"
@@ -58,18 +47,9 @@ def test_rows_hold_question_title_and_text(inputs: Inputs) -> None:
     tokens = inputs.tokenizer.convert_ids_to_tokens
     whole, untitled, cut, empty = inputs.pairs(QUESTION, PASSAGES)
     assert (
-        tokens(whole.ids)[:12]
-        == "[CLS] who made dune ? [SEP] dune ( novel ) [SEP] frank".split()
+        tokens(whole.ids)[:12] == "[CLS] who made dune ? [SEP] dune ( novel ) [SEP] frank".split()
     )
-    assert tokens(whole.ids)[-1] == "[SEP]" and whole.segments[:7] == (
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        1,
-    )
+    assert tokens(whole.ids)[-1] == "[SEP]" and whole.segments[:7] == (0, 0, 0, 0, 0, 0, 1)
     assert [PASSAGES[0].text[start:end] for start, end in whole.places][:3] == [
         "Frank",
         "Herbert",
@@ -77,9 +57,7 @@ def test_rows_hold_question_title_and_text(inputs: Inputs) -> None:
     ]
     assert tokens(untitled.ids) == "[CLS] who made dune ? [SEP] sand . [SEP]".split()
     assert len(cut) == 48 and tokens(cut.ids)[-1] == "[SEP]" and empty.places == ()
-    assert inputs.tokenizer(QUESTION)["input_ids"] == list(
-        inputs.single([QUESTION])[0].ids
-    )
+    assert inputs.tokenizer(QUESTION)["input_ids"] == list(inputs.single([QUESTION])[0].ids)
     assert len(inputs.pairs("why " * 500, PASSAGES)[2]) == 48
     assert inputs.pairs(QUESTION, []) == []
 
@@ -88,10 +66,7 @@ def test_batches_by_length_hold_everything_once(inputs: Inputs) -> None:
     rows = inputs.pairs(QUESTION, PASSAGES) * 5
     batches = list(by_length(rows, 150))
     assert sorted(place for batch in batches for place in batch) == list(range(20))
-    assert all(
-        len(batch) * max(len(rows[place]) for place in batch) <= 150
-        for batch in batches
-    )
+    assert all(len(batch) * max(len(rows[place]) for place in batch) <= 150 for batch in batches)
 
 
 def test_relevance_one_by_one_equals_batched(
@@ -99,35 +74,22 @@ def test_relevance_one_by_one_equals_batched(
 ) -> None:
     model = CrossEncoder(seeded(), reads=False)
     together = relevances(model, inputs, QUESTION, PASSAGES * 3)
-    alone = [
-        relevances(model, inputs, QUESTION, [passage])[0] for passage in PASSAGES
-    ] * 3
-    assert (
-        together == pytest.approx(alone, abs=1e-5)
-        and len(set(map(str, together[:4]))) == 4
-    )
+    alone = [relevances(model, inputs, QUESTION, [passage])[0] for passage in PASSAGES] * 3
+    assert together == pytest.approx(alone, abs=1e-5) and len(set(map(str, together[:4]))) == 4
     monkeypatch.setattr(inputs_module, "_CPU_TOKENS", 60)
-    assert relevances(model, inputs, QUESTION, PASSAGES * 3) == pytest.approx(
-        alone, abs=1e-5
-    )
+    assert relevances(model, inputs, QUESTION, PASSAGES * 3) == pytest.approx(alone, abs=1e-5)
     assert relevances(model, inputs, QUESTION, []) == []
 
 
-def test_spans_one_batch_equals_many(
-    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spans_one_batch_equals_many(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CrossEncoder(seeded(), reads=True)
     torch.nn.init.normal_(model.span.weight)  # type: ignore[union-attr]
     found = find_answers(model, inputs, QUESTION, PASSAGES)
     monkeypatch.setattr(inputs_module, "_CPU_TOKENS", 1)
     again = find_answers(model, inputs, QUESTION, PASSAGES)
     assert [one.answer for one in found] == [one.answer for one in again]
-    assert [one.score for one in found] == pytest.approx(
-        [one.score for one in again], rel=1e-4
-    )
-    assert [one.score for one in found] == sorted(
-        (one.score for one in found), reverse=True
-    )
+    assert [one.score for one in found] == pytest.approx([one.score for one in again], rel=1e-4)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert 0 < sum(one.score for one in found) <= 1 + 1e-5
     for answer in found:
         assert all(span.passage.text[span.start : span.end] for span in answer.spans)
@@ -147,9 +109,7 @@ def test_likelihood_is_that_of_the_definition(inputs: Inputs) -> None:
             "token_type_ids": torch.tensor([row.segments]),
         }
         with torch.no_grad():
-            read = model(
-                batch | {"attention_mask": torch.ones(1, len(row), dtype=torch.long)}
-            )
+            read = model(batch | {"attention_mask": torch.ones(1, len(row), dtype=torch.long)})
         inside = slice(row.text_start, row.text_start + len(row.places))
         logits.append(
             (
@@ -160,9 +120,7 @@ def test_likelihood_is_that_of_the_definition(inputs: Inputs) -> None:
         )
     passage = torch.tensor([one[0] for one in logits]).softmax(-1)
     text = "sand"
-    place = [two[1].text[start:end].lower() for start, end in rows[1].places].index(
-        text
-    )
+    place = [two[1].text[start:end].lower() for start, end in rows[1].places].index(text)
     # "Sand" and "Sand." say the same, so that both spans count.
     expected = float(passage[1]) * float(
         logits[1][1][place] * (logits[1][2][place] + logits[1][2][place + 1])
@@ -178,17 +136,12 @@ def test_likelihood_is_that_of_the_definition(inputs: Inputs) -> None:
 def test_scores_are_computed_in_full_under_bf16(inputs: Inputs) -> None:
     questions, passages = torch.randn(4, 64) * 3, torch.randn(5, 64) * 3
     with torch.autocast("cpu", torch.bfloat16):
-        rounded, kept = (
-            questions @ passages.T,
-            encoders.similarity(questions, passages),
-        )
+        rounded, kept = (questions @ passages.T, encoders.similarity(questions, passages))
     assert torch.equal(kept, questions @ passages.T) and not torch.allclose(
         rounded.float(), kept, atol=1e-3
     )
     model = encoders.PassagePointer(seeded(), layers=1, heads=4, most=4).eval()
-    row = inputs_module.padded(
-        inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id
-    )
+    row = inputs_module.padded(inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         vectors, relevance = model(row)
         scores = model.next_scores(
@@ -209,9 +162,7 @@ def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
     model = encoders.PassagePointer(seeded(), layers=2, heads=4, most=4).eval()
     vectors, relevance = torch.randn(2, 5, 64), torch.randn(2, 5)
     present = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    whole = model.next_scores(
-        vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])
-    )
+    whole = model.next_scores(vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]]))
     for steps in range(3):
         part = model.next_scores(
             vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])[:, :steps]
@@ -235,14 +186,12 @@ def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
 def test_detector_reads_passages(inputs: Inputs) -> None:
     model = encoders.AmbiguityClassifier(seeded())
     alone, beside = (
-        encoders.detector_row(inputs, QUESTION, passages)
-        for passages in ((), PASSAGES[:2])
+        encoders.detector_row(inputs, QUESTION, passages) for passages in ((), PASSAGES[:2])
     )
     assert len(alone) < len(beside) and beside.ids[: len(alone)] == alone.ids
     together = encoders.probabilities(model, inputs, [alone, beside])
     assert together == pytest.approx(
-        [encoders.probabilities(model, inputs, [row])[0] for row in (alone, beside)],
-        abs=1e-5,
+        [encoders.probabilities(model, inputs, [row])[0] for row in (alone, beside)], abs=1e-5
     )
 
 
@@ -250,9 +199,7 @@ def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> No
     model = encoders.DualEncoder(seeded(0), seeded(1))
     for tower, factor in ((model.question, 1.0), (model.passage, 2.0)):
         with torch.no_grad():
-            tower.encoder.layer[-1].output.LayerNorm.weight.mul_(factor).add_(
-                torch.randn(64)
-            )
+            tower.encoder.layer[-1].output.LayerNorm.weight.mul_(factor).add_(torch.randn(64))
     texts = [
         (f"title {n}", f"{word} sand dune film novel " * (n % 5 + 1))
         for n, word in enumerate("abcdefghij")
@@ -269,21 +216,15 @@ def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> No
     asked = encoders.encode(
         model, "question", inputs.single([QUESTION, "sand?", "Which film?"]), pad
     )
-    assert (
-        len({round(float(length), 3) for length in np.linalg.norm(plain, axis=1)}) > 3
-    )
+    assert len({round(float(length), 3) for length in np.linalg.norm(plain, axis=1)}) > 3
     products = asked @ plain.T
-    assert (
-        np.argsort(-products, axis=1) == np.argsort(-(questions @ passages.T), axis=1)
-    ).all()
+    assert (np.argsort(-products, axis=1) == np.argsort(-(questions @ passages.T), axis=1)).all()
     alone = encoder.encode_passages([f"{texts[4][0]}\n{texts[4][1]}"])
     assert np.allclose(alone[0], passages[4], atol=1e-5)
 
 
 def weights_of(model: Any, before: str) -> dict[str, Any]:
-    return {
-        f"{before}{name}": tensor.clone() for name, tensor in model.state_dict().items()
-    }
+    return {f"{before}{name}": tensor.clone() for name, tensor in model.state_dict().items()}
 
 
 def with_leftovers(found: dict[str, Any], before: str) -> dict[str, Any]:
@@ -322,27 +263,19 @@ def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
     model, _, longest = encoders.load_dual_encoder(made)
     assert longest > 0
     assert torch.equal(
-        model.passage.embeddings.word_embeddings.weight,
-        passage.embeddings.word_embeddings.weight,
+        model.passage.embeddings.word_embeddings.weight, passage.embeddings.word_embeddings.weight
     )
     assert torch.equal(
-        model.question.embeddings.word_embeddings.weight,
-        question.embeddings.word_embeddings.weight,
+        model.question.embeddings.word_embeddings.weight, question.embeddings.word_embeddings.weight
     )
     with pytest.raises(BadInput, match="not a DPR checkpoint of this kind"):
-        encoders.import_reader(
-            tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader"
-        )
+        encoders.import_reader(tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader")
 
 
 def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
     """The hub's own classes write the files, so that the layout is theirs."""
     config = transformers.DPRConfig(
-        **{
-            k: v
-            for k, v in load_base(located("tiny-bert")).config.to_dict().items()
-            if k in SHAPE
-        }
+        **{k: v for k, v in load_base(located("tiny-bert")).config.to_dict().items() if k in SHAPE}
     )
     towers = []
     for name, kind in (
@@ -364,10 +297,7 @@ def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
     assert np.allclose(ours, theirs.detach().numpy(), atol=1e-5)
     with pytest.raises(BadInput, match="both towers"):
         encoders.import_retriever(
-            [tmp_path / "question"],
-            located("tiny-bert"),
-            tmp_path / "half",
-            [("a", "b")],
+            [tmp_path / "question"], located("tiny-bert"), tmp_path / "half", [("a", "b")]
         )
 
 
@@ -378,20 +308,12 @@ SHAPE = {
     "num_attention_heads",
     "intermediate_size",
 }
-SHAPE |= {
-    "max_position_embeddings",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-}
+SHAPE |= {"max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob"}
 
 
 def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
     config = transformers.DPRConfig(
-        **{
-            k: v
-            for k, v in load_base(located("tiny-bert")).config.to_dict().items()
-            if k in SHAPE
-        }
+        **{k: v for k, v in load_base(located("tiny-bert")).config.to_dict().items() if k in SHAPE}
     )
     theirs = transformers.DPRReader(config).eval()
     theirs.save_pretrained(tmp_path / "theirs")
@@ -405,13 +327,9 @@ def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
         "attention_mask": torch.ones(1, len(row), dtype=torch.long),
     }
     with torch.no_grad():
-        found = model(
-            asked | {"token_type_ids": torch.zeros(1, len(row), dtype=torch.long)}
-        )
+        found = model(asked | {"token_type_ids": torch.zeros(1, len(row), dtype=torch.long)})
         expected = theirs(**asked)
-    assert torch.allclose(
-        found.relevance, expected.relevance_logits.flatten(), atol=1e-5
-    )
+    assert torch.allclose(found.relevance, expected.relevance_logits.flatten(), atol=1e-5)
     assert torch.allclose(found.starts, expected.start_logits, atol=1e-5)
     hits = tuple(Hit(passage, 1.0) for passage in PASSAGES)
     (read,) = ExtractiveReader(made).read([Case(QUESTION, hits)])
@@ -420,12 +338,8 @@ def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
 
 def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> None:
     model = CrossEncoder(seeded(), reads=False)
-    inputs_module_.save(
-        tmp_path, model, inputs, task="reranker", config=model.config, options={}
-    )
-    with pytest.raises(
-        BadInput, match="trained as 'reranker', and 'extractive-reader' is needed"
-    ):
+    inputs_module_.save(tmp_path, model, inputs, task="reranker", config=model.config, options={})
+    with pytest.raises(BadInput, match="trained as 'reranker', and 'extractive-reader' is needed"):
         ExtractiveReader(tmp_path).read([Case(QUESTION)])
     with pytest.raises(BadInput, match="no trained model"):
         encoders.load_cross_encoder(tmp_path / "none", "reranker", reads=False)
@@ -441,10 +355,7 @@ OTHERS = {
         {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 0},
     ),
     "mpnet": ("MPNetConfig", {"max_position_embeddings": 66, "pad_token_id": 0}),
-    "distilbert": (
-        "DistilBertConfig",
-        {"dim": 32, "hidden_dim": 64, "n_layers": 1, "n_heads": 2},
-    ),
+    "distilbert": ("DistilBertConfig", {"dim": 32, "hidden_dim": 64, "n_layers": 1, "n_heads": 2}),
     "electra": ("ElectraConfig", {"embedding_size": 32}),
 }
 
@@ -470,20 +381,13 @@ def test_other_architectures(kind: str, tmp_path: Path) -> None:
         "novel",
     ]
     raw = Tokenizer(
-        models.WordLevel(
-            {word: place for place, word in enumerate(words)}, unk_token="<unk>"
-        )
+        models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>")
     )
     raw.pre_tokenizer = pre_tokenizers.Whitespace()
     raw.post_processor = processors.RobertaProcessing(
         ("</s>", 2), ("<s>", 1), trim_offsets=False, add_prefix_space=False
     )
-    names = {
-        "pad_token": "<pad>",
-        "cls_token": "<s>",
-        "sep_token": "</s>",
-        "unk_token": "<unk>",
-    }
+    names = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "unk_token": "<unk>"}
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=raw, model_max_length=64, **names
     )
@@ -501,28 +405,16 @@ def test_other_architectures(kind: str, tmp_path: Path) -> None:
     made.save_pretrained(tmp_path / "base")
     tokenizer.save_pretrained(tmp_path / "base")
     inputs = Inputs(load_tokenizer(tmp_path / "base"), 24)
-    row = inputs.pairs(
-        "who made dune ?", [Passage("1", "dune", "frank herbert wrote dune")]
-    )[0]
+    row = inputs.pairs("who made dune ?", [Passage("1", "dune", "frank herbert wrote dune")])[0]
     said = inputs.tokenizer.convert_ids_to_tokens(row.ids)
-    assert (
-        said
-        == "<s> who made dune ? </s> </s> dune </s> frank herbert wrote dune </s>".split()
-    )
+    assert said == "<s> who made dune ? </s> </s> dune </s> frank herbert wrote dune </s>".split()
     assert set(row.segments) == {0}
     model = CrossEncoder(inputs_module_.encoder(tmp_path / "base"), reads=True)
     scores = relevances(model, inputs, "who made dune ?", PASSAGES)
     inputs_module_.save(
-        tmp_path / "ours",
-        model,
-        inputs,
-        task="reranker",
-        config=model.config,
-        options={},
+        tmp_path / "ours", model, inputs, task="reranker", config=model.config, options={}
     )
-    again, read_inputs = encoders.load_cross_encoder(
-        tmp_path / "ours", "reranker", reads=True
-    )
+    again, read_inputs = encoders.load_cross_encoder(tmp_path / "ours", "reranker", reads=True)
     assert relevances(again, read_inputs, "who made dune ?", PASSAGES) == pytest.approx(
         scores, abs=1e-5
     )

@@ -26,33 +26,15 @@ from whichsense.lab.compact.batches_of_lists import (
 )
 from whichsense.lab.compact.lists import Ints, Pack, load_lists
 from whichsense.lab.compact.losses import start_end
-from whichsense.lab.compact.questions import (
-    REWRITES,
-    DataConfig,
-    ListConfig,
-    find_copies,
-)
+from whichsense.lab.compact.questions import REWRITES, DataConfig, ListConfig, find_copies
 from whichsense.lab.compact.teacher import TeacherNet, infer, load_teacher
-from whichsense.lab.compact.writer_task import (
-    WRITER,
-    BaseWriterTask,
-    Example,
-    WriterModel,
-    collate,
-)
+from whichsense.lab.compact.writer_task import WRITER, BaseWriterTask, Example, WriterModel, collate
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, TaskSpec, group_batches, prefetch
 from whichsense.models.bert.inputs import best_device
 from whichsense.models.compact.encoder import END, PAD
 from whichsense.models.compact.nets import WriterBatch, WriterNet
-from whichsense.models.compact.writer import (
-    BAR,
-    LONGEST_ASKED,
-    WAYS,
-    Prompt,
-    Window,
-    asking,
-)
+from whichsense.models.compact.writer import BAR, LONGEST_ASKED, WAYS, Prompt, Window, asking
 from whichsense.types import frozen
 
 # What asking is learnt from: questions of the lists with an answer, each beside the passage that
@@ -245,9 +227,7 @@ def generate_questions(
     return SyntheticQuestions.from_rows(list(rows.values()), dtype)
 
 
-def _draw_places(
-    pack: Pack, count: int, shares: Mapping[str, float]
-) -> Iterator[_Place]:
+def _draw_places(pack: Pack, count: int, shares: Mapping[str, float]) -> Iterator[_Place]:
     """Each passage at most once in a way of asking."""
     rng = random.Random(0)
     ways = list(shares)
@@ -293,10 +273,7 @@ def split_output(tokens: list[int]) -> tuple[list[int], list[int]] | None:
 
 @torch.inference_mode()
 def sample_outputs(
-    net: WriterNet,
-    prompts: Sequence[Prompt],
-    generation: QuestionGeneration,
-    rng: torch.Generator,
+    net: WriterNet, prompts: Sequence[Prompt], generation: QuestionGeneration, rng: torch.Generator
 ) -> list[list[int]]:
     """What is written after each prompt, without its end; empty if it does not end."""
     device = net.out_bias.device
@@ -317,15 +294,12 @@ def sample_outputs(
             if bool(ended.all()):
                 break
     texts: list[list[int]] = [
-        row[: row.index(END)] if END in row else []
-        for row in torch.stack(outputs, 1).tolist()
+        row[: row.index(END)] if END in row else [] for row in torch.stack(outputs, 1).tolist()
     ]
     return texts
 
 
-def _sample_tokens(
-    scores: Tensor, generation: QuestionGeneration, rng: torch.Generator
-) -> Tensor:
+def _sample_tokens(scores: Tensor, generation: QuestionGeneration, rng: torch.Generator) -> Tensor:
     """A token for each row (rows × vocabulary), by nucleus sampling."""
     scores[:, :END] = float("-inf")  # special tokens
     logs = (scores / generation.temperature).log_softmax(1)
@@ -345,13 +319,7 @@ _LONGEST_SPAN = 15  # tokens
 
 
 def teacher_agrees(
-    net: TeacherNet,
-    lists: Pack,
-    slots: Ints,
-    longest: int,
-    *,
-    agreed: float,
-    relevance: float,
+    net: TeacherNet, lists: Pack, slots: Ints, longest: int, *, agreed: float, relevance: float
 ) -> NDArray[np.bool_]:
     """Which questions the teacher answers as they were meant, from the passage that they were written for.
 
@@ -359,8 +327,7 @@ def teacher_agrees(
     score of the passage must be higher than `relevance`.
     """
     parts = [
-        range(start, min(start + _BATCH, len(lists)))
-        for start in range(0, len(lists), _BATCH)
+        range(start, min(start + _BATCH, len(lists))) for start in range(0, len(lists), _BATCH)
     ]
 
     def build_batch(part: range) -> ListBatch:
@@ -470,9 +437,7 @@ class AskerTask(BaseWriterTask):
         self.options = options
         for name, ways in (("draw", options.draw.ways), ("made", options.made.ways)):
             if set(ways) - set(WAYS) or not sum(ways.values()) > 0:
-                raise BadConfig(
-                    f"{name}.ways are shares of {', '.join(WAYS)}, and not all are 0."
-                )
+                raise BadConfig(f"{name}.ways are shares of {', '.join(WAYS)}, and not all are 0.")
         super().__init__(options.model)
         vocabulary = self.start.vocabulary
         train, dev = load_lists(options.data, options.lists, vocabulary)

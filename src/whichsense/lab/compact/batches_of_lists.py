@@ -89,22 +89,16 @@ class TeacherScores(NamedTuple):
     def zeros(cls, slots: int) -> TeacherScores:
         tokens = (slots, 2, TEACHER_TOKENS)
         return cls(
-            np.zeros(slots, np.float16),
-            np.zeros(tokens, np.uint8),
-            np.zeros(tokens, np.float16),
+            np.zeros(slots, np.float16), np.zeros(tokens, np.uint8), np.zeros(tokens, np.float16)
         )
 
     @classmethod
     def concatenate(cls, parts: Sequence[TeacherScores]) -> TeacherScores:
         relevance, places, chances = zip(*parts, strict=True)
-        return cls(
-            np.concatenate(relevance), np.concatenate(places), np.concatenate(chances)
-        )
+        return cls(np.concatenate(relevance), np.concatenate(places), np.concatenate(chances))
 
 
-def sample_slots(
-    pack: Pack, number: int, count: int, rng: np.random.Generator
-) -> list[int]:
+def sample_slots(pack: Pack, number: int, count: int, rng: np.random.Generator) -> list[int]:
     """Some slots of a list in their order; slots that hold an answer are more likely."""
     slots = pack.slot_range(number)
     if len(slots) <= count:
@@ -230,9 +224,7 @@ class SyntheticQuestions:
 
     @classmethod
     def from_rows(
-        cls,
-        rows: Sequence[tuple[int, int, Sequence[int], Sequence[int]]],
-        dtype: object,
+        cls, rows: Sequence[tuple[int, int, Sequence[int], Sequence[int]]], dtype: object
     ) -> SyntheticQuestions:
         """Rows of list, slot, answer and question."""
         lists = []
@@ -257,10 +249,7 @@ class SyntheticQuestions:
     def take(self, rows: Ints) -> SyntheticQuestions:
         """Some of the questions, in the order given."""
         return SyntheticQuestions(
-            self.lists[rows],
-            self.slots[rows],
-            self.answers.take(rows),
-            self.questions.take(rows),
+            self.lists[rows], self.slots[rows], self.answers.take(rows), self.questions.take(rows)
         )
 
     def texts(self, vocabulary: Sequence[str]) -> list[str]:
@@ -327,10 +316,7 @@ def _checksum(pack: Pack) -> str:
 
 
 def _decode(rows: RaggedArray, vocabulary: Sequence[str]) -> list[str]:
-    return [
-        joined([vocabulary[piece] for piece in rows[row].tolist()])
-        for row in range(len(rows))
-    ]
+    return [joined([vocabulary[piece] for piece in rows[row].tolist()]) for row in range(len(rows))]
 
 
 def build_synthetic_lists(
@@ -343,9 +329,7 @@ def build_synthetic_lists(
     spans: list[list[Span]] = []
     for number in range(len(synthetic)):
         answer = synthetic.answers[number]
-        spans.extend(
-            _find_spans(pack, row, answer, inside) for row in slots[number].tolist()
-        )
+        spans.extend(_find_spans(pack, row, answer, inside) for row in slots[number].tolist())
     texts = synthetic.texts(vocabulary)
     answers = _decode(synthetic.answers, vocabulary)
     asked = [
@@ -362,9 +346,7 @@ def build_synthetic_lists(
     )
 
 
-def _find_spans(
-    pack: Pack, row: int, answer: Ints, inside: NDArray[np.bool_]
-) -> list[Span]:
+def _find_spans(pack: Pack, row: int, answer: Ints, inside: NDArray[np.bool_]) -> list[Span]:
     title = pack.titles[row]
     text = pack.texts[row]
     # Most passages lack even the first piece, which is found out much faster.

@@ -74,18 +74,13 @@ def option_lists(questions: Sequence[Question]) -> list[OptionLists]:
 
 
 def _with_values(
-    question: ClarifiedQuestion,
-    rewrites: list[AlignedRewrite],
-    phrases: list[list[Phrase]],
+    question: ClarifiedQuestion, rewrites: list[AlignedRewrite], phrases: list[list[Phrase]]
 ) -> OptionLists:
     lists = []
     for rewrite, own, option in zip(rewrites, phrases, question.options, strict=True):
         gold = without_commas(option)
         features = [phrase_features(rewrite, phrase) for phrase in own]
-        values = [
-            overlap(without_commas(phrase_text(rewrite, phrase)), gold)
-            for phrase in own
-        ]
+        values = [overlap(without_commas(phrase_text(rewrite, phrase)), gold) for phrase in own]
         lists.append(RankedList(features, values))
     return OptionLists(question, rewrites, phrases, lists)
 

@@ -48,12 +48,7 @@ from whichsense.lab.compact.topics import build_topic_lists, split_topics
 from whichsense.lab.train.task import TaskSpec
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
-from whichsense.models.compact.nets import (
-    CompactConfig,
-    CompactNet,
-    from_bert,
-    set_quantization,
-)
+from whichsense.models.compact.nets import CompactConfig, CompactNet, from_bert, set_quantization
 from whichsense.types import frozen
 
 # The options of task compact-encoder: what its recipes may say besides `[train]`.
@@ -174,9 +169,7 @@ class ListGroup:
     same_passages: bool = False
     """Whether the lists refer to the passages of the groups before."""
 
-    def thin(
-        self, slots: list[int], lists: Pack, rng: np.random.Generator
-    ) -> list[int]:
+    def thin(self, slots: list[int], lists: Pack, rng: np.random.Generator) -> list[int]:
         """Slots without some that hold an answer, unless no slot would be left."""
         if self.thinning is None or rng.random() >= self.thinning:
             return slots
@@ -211,10 +204,7 @@ def build_groups(
 
 
 def _synthetic_group(
-    made: SyntheticLists,
-    lists: Pack,
-    synthetic: SyntheticQuestions,
-    vocabulary: Sequence[str],
+    made: SyntheticLists, lists: Pack, synthetic: SyntheticQuestions, vocabulary: Sequence[str]
 ) -> ListGroup:
     """Synthetic questions over the passages of the datasets' lists."""
     folder = Path(made.folder)
@@ -261,15 +251,12 @@ def group_probabilities(
     ends = np.cumsum([len(group.lists) for group in groups])
     parts = np.split(list_probabilities(lists, weights), ends[:-1])
     scaled = [
-        normalize_weights(group.share, part)
-        for group, part in zip(groups, parts, strict=True)
+        normalize_weights(group.share, part) for group, part in zip(groups, parts, strict=True)
     ]
     return np.concatenate(scaled)
 
 
-def score_groups(
-    groups: Sequence[ListGroup], teacher: Path, longest: int
-) -> TeacherScores:
+def score_groups(groups: Sequence[ListGroup], teacher: Path, longest: int) -> TeacherScores:
     """The teacher's scores of all slots; zeros where it is not asked.
 
     Groups are scored one by one: the stored scores of a group stay valid whatever the others are.
@@ -389,9 +376,7 @@ class EncoderTask(ListTask[CompactNet, EncoderBatch]):
         _ = self.scores  # computed before a thread or another process needs them
         return super().batches(epoch, seed)
 
-    def make_batch(
-        self, numbers: Sequence[int], rng: np.random.Generator
-    ) -> EncoderBatch:
+    def make_batch(self, numbers: Sequence[int], rng: np.random.Generator) -> EncoderBatch:
         batch = self.sample_batch(numbers, rng)
         return EncoderBatch(batch, bool(rng.random() < self.options.teacher.itself))
 
@@ -434,9 +419,7 @@ class EncoderTask(ListTask[CompactNet, EncoderBatch]):
         total = parts["relevance"].new_zeros(())
         for name, part in parts.items():
             total = total + _LOSS_WEIGHTS[name] * part
-        logged: dict[str, float | Tensor] = {
-            name: part.detach() for name, part in parts.items()
-        }
+        logged: dict[str, float | Tensor] = {name: part.detach() for name, part in parts.items()}
         return total, logged
 
     def with_own_labels(self, lists: ListBatch) -> ListBatch:
@@ -449,9 +432,7 @@ class EncoderTask(ListTask[CompactNet, EncoderBatch]):
             first, last = losses.start_end(output["span"], lists.pairs.region)
             best = torch.stack([first, last], 1).topk(TEACHER_TOKENS, dim=2)
         relevance = output["relevance"].view_as(lists.valid)
-        return lists._replace(
-            taught=SoftLabels(relevance, best.indices, best.values.exp())
-        )
+        return lists._replace(taught=SoftLabels(relevance, best.indices, best.values.exp()))
 
     def read(self, model: CompactNet, batch: ListBatch) -> dict[str, Tensor]:
         return model.read(*batch.pairs[:3])

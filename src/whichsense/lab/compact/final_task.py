@@ -17,25 +17,14 @@ from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.jobs.limits import show_progress
 from whichsense.lab.compact.list_task import load_start
-from whichsense.lab.compact.questions import (
-    CorpusQuestions,
-    held_out_questions,
-    labelled_questions,
-)
+from whichsense.lab.compact.questions import CorpusQuestions, held_out_questions, labelled_questions
 from whichsense.lab.compact.scorer_fitting import fit_scorer
 from whichsense.lab.compact.topics import split_topics
 from whichsense.lab.compact.trust_fitting import fit_trust, judged_corpora
 from whichsense.lab.compact.writer_task import WRITER, WriterOptions, WriterTask
 from whichsense.lab.train.task import TaskSpec
 from whichsense.models.compact.encoder import answer_ids
-from whichsense.models.compact.export import (
-    CONFIG,
-    SCORER,
-    TRUST,
-    VERIFIER,
-    WRITER_LAYERS,
-    export,
-)
+from whichsense.models.compact.export import CONFIG, SCORER, TRUST, VERIFIER, WRITER_LAYERS, export
 from whichsense.models.compact.tagger import FRAME, TABLES, TAGGER
 
 _TRUST_QUESTIONS = 200  # of the held-out ones: the verifier reads each once more
@@ -98,9 +87,7 @@ class CompactTask(WriterTask):
 
     def _export(self, folder: Path) -> None:
         writer = torch.load(folder / WRITER, map_location="cpu", weights_only=True)
-        weights = {
-            name: value.float().numpy() for name, value in self.start.encoder.items()
-        }
+        weights = {name: value.float().numpy() for name, value in self.start.encoder.items()}
         for name, value in writer.items():
             weights[f"writer.{name}"] = value.float().numpy()
         weights |= self._verifier_weights()
@@ -118,9 +105,7 @@ class CompactTask(WriterTask):
         """The verifier, of its own recipe or of the model that training starts from."""
         model = self.options.model
         state: dict[str, Tensor] = {
-            name: value
-            for name, value in self.start.state.items()
-            if name.startswith(VERIFIER)
+            name: value for name, value in self.start.state.items() if name.startswith(VERIFIER)
         }
         if model.verifier:
             for name, value in load_start(model.verifier).encoder.items():

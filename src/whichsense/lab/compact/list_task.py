@@ -28,19 +28,8 @@ from whichsense.models.compact.encoder import (
     UNKNOWN,
     WEIGHTS,
 )
-from whichsense.models.compact.export import (
-    CONFIG,
-    VERIFIER,
-    WORD_TOP,
-    WRITER_LAYERS,
-    load,
-)
-from whichsense.models.compact.nets import (
-    UNLEARNT,
-    CompactConfig,
-    CompactNet,
-    QuantizedLinear,
-)
+from whichsense.models.compact.export import CONFIG, VERIFIER, WORD_TOP, WRITER_LAYERS, load
+from whichsense.models.compact.nets import UNLEARNT, CompactConfig, CompactNet, QuantizedLinear
 from whichsense.types import frozen
 
 # First scales of the int8 codes, taken from the activations of a batch.
@@ -65,10 +54,7 @@ def calibrate_layers(
         layer.calibrate(inputs[0])
 
     # A hook sees the inputs of its layer in a normal forward pass.
-    hooks = [
-        layer.register_forward_pre_hook(calibrate_layer)
-        for layer in _quantized_layers(net)
-    ]
+    hooks = [layer.register_forward_pre_hook(calibrate_layer) for layer in _quantized_layers(net)]
     # Dropout would change the range of activations.
     net.eval()
     with torch.no_grad():
@@ -90,14 +76,7 @@ _SHAPE = "shape.json"
 _VOCABULARY = "vocab.txt"
 _WRITER = "writer."
 _NOT_ENCODER = (_WRITER, VERIFIER)
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    RuntimeError,
-    pickle.UnpicklingError,
-)
+_UNREADABLE = (OSError, EOFError, ValueError, TypeError, RuntimeError, pickle.UnpicklingError)
 
 
 @dataclass(frozen=True)
@@ -115,9 +94,7 @@ class Start:
     def encoder(self) -> dict[str, Tensor]:
         """The weights of the encoder and its heads."""
         return {
-            name: value
-            for name, value in self.state.items()
-            if not name.startswith(_NOT_ENCODER)
+            name: value for name, value in self.state.items() if not name.startswith(_NOT_ENCODER)
         }
 
     @property
@@ -175,9 +152,7 @@ def load_start(name: str) -> Start:
     try:
         return _from_checkpoint(folder)
     except _UNREADABLE as error:
-        raise BadInput(
-            f"'{name}' holds no compact model that can be read: {error}"
-        ) from None
+        raise BadInput(f"'{name}' holds no compact model that can be read: {error}") from None
 
 
 def _from_weights_folder(folder: Path) -> Start:
@@ -303,9 +278,7 @@ def batch_rng(seed: int, epoch: int, number: int) -> np.random.Generator:
     return np.random.default_rng([seed, epoch, number, 1])
 
 
-def list_probabilities(
-    lists: Pack, weights: Mapping[str, float]
-) -> NDArray[np.float64]:
+def list_probabilities(lists: Pack, weights: Mapping[str, float]) -> NDArray[np.float64]:
     """How often each list is drawn, by the weight of its dataset."""
     by_source = np.array([_weight(one.source, weights) for one in lists.asked])
     # A list without an answer teaches only what to decline.
@@ -313,9 +286,7 @@ def list_probabilities(
     return normalize_weights(1.0, by_source * by_answer)
 
 
-def normalize_weights(
-    share: float, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def normalize_weights(share: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale weights so that their sum is `share`."""
     if weights.min() < 0 or (share and not weights.any()):
         raise BadConfig(

@@ -92,10 +92,7 @@ def _find_pieces(
 
 
 def find_in_passage(
-    title: Sequence[int],
-    text: Sequence[int],
-    wanted: Sequence[int],
-    continues: NDArray[np.bool_],
+    title: Sequence[int], text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
     """The same in a passage, counted from its title's first piece on."""
     occurrences = _find_pieces(title, wanted, continues)
@@ -119,9 +116,7 @@ class RaggedArray:
     """The place of each row's first item, and last the number of items."""
 
     @classmethod
-    def from_rows(
-        cls, rows: Sequence[Sequence[Any]], dtype: Any, width: int = 0
-    ) -> RaggedArray:
+    def from_rows(cls, rows: Sequence[Sequence[Any]], dtype: Any, width: int = 0) -> RaggedArray:
         """`width`: numbers of an item; 0 if items are single numbers."""
         # Row r is values[starts[r]:starts[r + 1]].
         starts = np.zeros(len(rows) + 1, np.int64)
@@ -315,9 +310,7 @@ class PairTensors(NamedTuple):
     """Pairs × 2: the place of the title's first token, and the number of the title's tokens."""
 
 
-def to_pair_places(
-    places: NDArray[np.int64], first: Any, title: Any
-) -> NDArray[np.int64]:
+def to_pair_places(places: NDArray[np.int64], first: Any, title: Any) -> NDArray[np.int64]:
     """Places counted from the title's first token, as places in a pair: a separator follows the title.
 
     >>> to_pair_places(np.array([0, 1, 2]), first=5, title=2).tolist()
@@ -423,9 +416,7 @@ class ListBuilder:
             answers.append(list(aliases))
         return answers
 
-    def find_spans(
-        self, passage: TitledText, answers: Sequence[Sequence[Ids]]
-    ) -> list[Span]:
+    def find_spans(self, passage: TitledText, answers: Sequence[Sequence[Ids]]) -> list[Span]:
         """Where answers occur in a passage."""
         title, text = self._tokenize(passage)
         spans = []
@@ -495,9 +486,7 @@ _CODEC = PartCodec(".npz", Pack.to_bytes, Pack.from_bytes)
 _ListParts = Parts[TrainingQuestion, Pack]
 
 
-def load_lists(
-    data: DataConfig, lists: ListConfig, vocabulary: Sequence[str]
-) -> tuple[Pack, Pack]:
+def load_lists(data: DataConfig, lists: ListConfig, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
     """The lists to train on and those to evaluate on: built now, or read from where they were stored."""
     # Missing topics are an error of the first recipe, not, hours later, of the last.
     _ = data.topic_files
@@ -580,10 +569,7 @@ class _Lists:
             answers = builder.answers(question)
             own = [(one.title, one.text) for one in question.passages]
             # Passages with their spans, each once, in the order of the search.
-            spans = {
-                passage: builder.find_spans(passage, answers)
-                for passage in (*own, *found)
-            }
+            spans = {passage: builder.find_spans(passage, answers) for passage in (*own, *found)}
             if self.name == _TRAIN:
                 passages = self._choose(spans, len(answers), rng)
             else:
@@ -605,10 +591,7 @@ class _Lists:
         return passages
 
     def _choose(
-        self,
-        spans: Mapping[TitledText, Sequence[Span]],
-        answers: int,
-        rng: random.Random,
+        self, spans: Mapping[TitledText, Sequence[Span]], answers: int, rng: random.Random
     ) -> list[TitledText]:
         """Positives for every answer, then hard negatives that the search ranked high; in the order of the search."""
         positives: list[TitledText] = []
@@ -626,9 +609,7 @@ class _Lists:
 
 
 def _choose_positives(
-    positives: Sequence[TitledText],
-    spans: Mapping[TitledText, Sequence[Span]],
-    answers: int,
+    positives: Sequence[TitledText], spans: Mapping[TitledText, Sequence[Span]], answers: int
 ) -> list[TitledText]:
     """A few passages for every answer, then others up to a minimum."""
     by_answer: dict[TitledText, None] = {}
@@ -650,7 +631,5 @@ def _choose_positives(
 def _read(finished: Path, written: int) -> Pack:
     """Complete lists, read once for all recipes that one command trains. `written`: when the file was."""
     fingerprint = read_json(finished)["about"]
-    parts = _ListParts(
-        finished.parent, finished.stem, fingerprint, size=1, codec=_CODEC
-    )
+    parts = _ListParts(finished.parent, finished.stem, fingerprint, size=1, codec=_CODEC)
     return Pack.concatenate(parts)

@@ -33,7 +33,9 @@ _FLOOR = (
 _LEAST_MASS = -30.0  # the same of an answer in a passage
 _INVALID_RELEVANCE = -20.0  # of the teacher, for a slot without a passage
 _NULL_WEIGHT = 0.5  # of a list without an answer
-_MOST_REFUTED = 0.999  # the probability of a refuted answer that still counts: the loss stays finite
+_MOST_REFUTED = (
+    0.999  # the probability of a refuted answer that still counts: the loss stays finite
+)
 _TEACHER_FLOOR = 0.01  # added to the teacher's share of every passage
 
 
@@ -192,11 +194,7 @@ _ReadLists = Callable[[ListBatch], Mapping[str, Tensor]]
 
 
 def evaluate_lists(
-    read: _ReadLists,
-    pack: Pack,
-    tokenizer: Tokenizer,
-    longest: int,
-    device: torch.device,
+    read: _ReadLists, pack: Pack, tokenizer: Tokenizer, longest: int, device: torch.device
 ) -> dict[str, float]:
     """`exact`: the share of lists whose best string is a gold answer; `top1`, `top5`: whose best passages hold one."""
     totals = {"exact": 0, "top1": 0, "top5": 0}
@@ -274,9 +272,7 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
 # The first and the last token of an answer are a choice among all tokens, in which one answer wins. A
 # verdict judges one span by itself, so that two answers of a passage can both be right.
 
-_ROUNDS = (
-    3  # of searching for the best spans, each without the tokens of the best before
-)
+_ROUNDS = 3  # of searching for the best spans, each without the tokens of the best before
 _SPANS = 4  # of each round
 _LEAST_PROBABILITY = 1e-3  # of a span that is judged
 _VERDICTS_LEAST_SHARE = 0.02  # the weight of a passage that hardly answers
@@ -317,9 +313,7 @@ def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
     """The weight of each span (pairs × spans)."""
     complete = batch.complete.repeat_interleave(batch.valid.shape[1])[:, None]
     return torch.where(
-        complete,
-        _weigh(overlapping, _COMPLETE_WEIGHTS),
-        _weigh(overlapping, _INCOMPLETE_WEIGHTS),
+        complete, _weigh(overlapping, _COMPLETE_WEIGHTS), _weigh(overlapping, _INCOMPLETE_WEIGHTS)
     )
 
 
@@ -389,11 +383,7 @@ def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         all_probabilities.append(probabilities)
         # The first of the round is its best: its tokens are not free any more.
         free = free & ~((positions >= firsts[:, :1]) & (positions <= lasts[:, :1]))
-    return (
-        torch.cat(all_firsts, 1),
-        torch.cat(all_lasts, 1),
-        torch.cat(all_probabilities, 1),
-    )
+    return (torch.cat(all_firsts, 1), torch.cat(all_lasts, 1), torch.cat(all_probabilities, 1))
 
 
 def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -102,9 +102,7 @@ def label_of_rewrite(question: str, rewrite: str, support: str) -> str:
     for match in _WORD.finditer(rewrite):
         if match.group().casefold() not in asked:
             added.add(match.group().casefold())
-    words = [
-        (m.start(), m.end(), m.group().casefold()) for m in _WORD.finditer(support)
-    ]
+    words = [(m.start(), m.end(), m.group().casefold()) for m in _WORD.finditer(support)]
     telling = [at for at, word in enumerate(words) if word[2] in added - _LITTLE]
     if not telling or telling[-1] - telling[0] >= _LONGEST_LABEL:
         return ""
@@ -148,14 +146,10 @@ def read_firm_corpora(
 def _firm_questions(firm: Mapping[str, Any]) -> Iterator[Question]:
     for number, row in enumerate(firm["questions"]):
         # One value for two cases is one answer.
-        distinct = {
-            answer["x"][0].casefold(): tuple(answer["x"]) for answer in row["a"]
-        }
+        distinct = {answer["x"][0].casefold(): tuple(answer["x"]) for answer in row["a"]}
         pairs = [QAPair(names) for names in distinct.values()]
         several = len(pairs) > 1
-        annotation = Annotation(
-            "multipleQAs" if several else "singleAnswer", tuple(pairs)
-        )
+        annotation = Annotation("multipleQAs" if several else "singleAnswer", tuple(pairs))
         yield Question(f"{firm['id']}-q{number}", row["q"], (annotation,))
     for number, text in enumerate(firm["none"]):
         yield Question(f"{firm['id']}-n{number}", text, ())
@@ -165,9 +159,7 @@ def firm_passages(firm: Mapping[str, Any]) -> list[Passage]:
     """The documents of a firm, cut as an index cuts them."""
     passages: list[Passage] = []
     for row in firm["documents"]:
-        passages += cut(
-            Document(f"{firm['id']}-{row['id']}", row["title"], row["text"])
-        )
+        passages += cut(Document(f"{firm['id']}-{row['id']}", row["title"], row["text"]))
     return passages
 
 
@@ -198,18 +190,13 @@ def _has_label(answers: Iterable[Answer]) -> bool:
 
 
 def _find_in_firm(
-    firm: Mapping[str, Any],
-    passages: Sequence[Passage],
-    question: str,
-    answer: Mapping[str, Any],
+    firm: Mapping[str, Any], passages: Sequence[Passage], question: str, answer: Mapping[str, Any]
 ) -> Iterator[tuple[Passage, Answer]]:
     """An answer's place in the passage that holds it, with its label where the passage holds that, too."""
     document = next(row for row in firm["documents"] if row["id"] == answer["d"])
     text = document["text"]
     first = text.find(answer["s"]) if answer.get("s") else 0
-    places = [
-        span for span in find_answers(text, answer["x"][:1]) if span[0] >= max(first, 0)
-    ]
+    places = [span for span in find_answers(text, answer["x"][:1]) if span[0] >= max(first, 0)]
     if not places:
         return
     start, end = places[0]
@@ -229,10 +216,7 @@ def _find_in_firm(
                 if answer.get("r"):
                     frame = frame_between(question, answer["r"], answer["l"])
             length = end - start
-            yield (
-                passage,
-                Answer(at, at + length, label, -1 if frame is None else frame),
-            )
+            yield (passage, Answer(at, at + length, label, -1 if frame is None else frame))
             return
 
 
@@ -248,9 +232,7 @@ def without_overlaps(answers: Iterable[Answer]) -> tuple[Answer, ...]:
     return tuple(kept)
 
 
-def read_topics(
-    folders: Sequence[Path], left_out: Iterable[str] = ()
-) -> Iterator[Example]:
+def read_topics(folders: Sequence[Path], left_out: Iterable[str] = ()) -> Iterator[Example]:
     """The questions of topics over their own passages; a true rewrite and its support give an answer's label. Questions
     among `left_out` are left out."""
     topics = Topics.read(folders)

@@ -114,9 +114,7 @@ def _find_topics(name: str) -> Path:
         folder = home / name
         if all((folder / file).is_file() for file in _TOPIC_FILES):
             return folder
-    raise BadConfig(
-        f"data.topics: '{name}' lacks {' or '.join(_TOPIC_FILES)}. {TOPICS_FIX}"
-    )
+    raise BadConfig(f"data.topics: '{name}' lacks {' or '.join(_TOPIC_FILES)}. {TOPICS_FIX}")
 
 
 @frozen
@@ -139,9 +137,7 @@ class ListConfig:
 
 # Datasets as questions to train on: each with its distinct answers and, if there are any, rewrites.
 
-REWRITES = (
-    "rewrites of "  # prefix of the source of rewrites that are asked as questions
-)
+REWRITES = "rewrites of "  # prefix of the source of rewrites that are asked as questions
 _LABELLED = ("ambignq", "sample")  # annotators said whether there are several readings
 _PASSAGE_WORDS = 130  # of a passage that comes with a question: as long as an index's
 _NEIGHBOURS = 9  # passages of the same article, beside one that does not answer
@@ -202,9 +198,7 @@ def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
     label = -1
     if question.annotations and name.startswith(_LABELLED):
         label = int(not all(one.is_single for one in question.annotations))
-    return TrainingQuestion(
-        question.text, name, question.answers, tuple(rewritings), label
-    )
+    return TrainingQuestion(question.text, name, question.answers, tuple(rewritings), label)
 
 
 def _gold_rewrites(annotation: Annotation) -> Iterator[GoldRewrite]:
@@ -219,9 +213,7 @@ def _gold_rewrites(annotation: Annotation) -> Iterator[GoldRewrite]:
             yield GoldRewrite(pair.questions, pair.answers, tuple(others))
 
 
-def convert_rewrites(
-    questions: Iterable[Question], name: str
-) -> Iterator[TrainingQuestion]:
+def convert_rewrites(questions: Iterable[Question], name: str) -> Iterator[TrainingQuestion]:
     """The rewrites of ambiguous questions, each asked as a question."""
     for question in questions:
         for annotation in question.annotations:
@@ -242,11 +234,7 @@ def _convert_situated(
         by_prompt[question.text].append(question)
     # SituatedQA has a record for each edit of a prompt.
     for prompt, edits in by_prompt.items():
-        pairs = [
-            (edit.rewrite, edit.answers[0])
-            for edit in edits
-            if edit.rewrite and edit.answers
-        ]
+        pairs = [(edit.rewrite, edit.answers[0]) for edit in edits if edit.rewrite and edit.answers]
         pairs = pairs[:_MAX_REWRITES]
         if pairs:
             answers = merge_answers([aliases for _, aliases in pairs])
@@ -255,15 +243,11 @@ def _convert_situated(
             yield TrainingQuestion(rewrite, REWRITES + name, (aliases,))
 
 
-def _situated_rewrites(
-    pairs: Sequence[tuple[str, tuple[str, ...]]],
-) -> tuple[GoldRewrite, ...]:
+def _situated_rewrites(pairs: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[GoldRewrite, ...]:
     """A reading needs another one with other answers beside it."""
     rewritings = []
     for rewrite, answers in pairs:
-        others = [
-            min(other, key=len) for _, other in pairs if not set(other) & set(answers)
-        ]
+        others = [min(other, key=len) for _, other in pairs if not set(other) & set(answers)]
         if others:
             rewritings.append(GoldRewrite((rewrite,), answers, tuple(others)))
     return tuple(rewritings)
@@ -298,9 +282,7 @@ def _gold_passages(question: GroundedQuestion) -> list[Context]:
     ]
 
 
-def _neighbours(
-    passage: Context, articles: dict[str, dict[str, Context]]
-) -> list[Context]:
+def _neighbours(passage: Context, articles: dict[str, dict[str, Context]]) -> list[Context]:
     same_article = articles[passage.title].values()
     return [one for one in same_article if one.text != passage.text][:_NEIGHBOURS]
 
@@ -322,17 +304,13 @@ def training_questions(data: DataConfig) -> list[TrainingQuestion]:
             by_words.setdefault(" ".join(question_words), question)
     unique = list(by_words.values())
     copies = _find_copies([one.text for one in unique], reserved)
-    usable = [
-        question for number, question in enumerate(unique) if number not in copies
-    ]
+    usable = [question for number, question in enumerate(unique) if number not in copies]
     if not usable:
         raise BadInput(f"'{data.train}' has no question that could be learnt from.")
     return usable
 
 
-def _convert_all(
-    data: DataConfig, learnable: Sequence[Question]
-) -> Iterator[TrainingQuestion]:
+def _convert_all(data: DataConfig, learnable: Sequence[Question]) -> Iterator[TrainingQuestion]:
     """The preferred datasets first; rewrites are questions too."""
     train = learnable[: data.limit or None]
     for question in train:
@@ -381,11 +359,7 @@ def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
 
 def held_out_questions(data: DataConfig) -> list[Question]:
     """Those of `train` that nothing was learnt from: the scorer is fitted on them."""
-    return [
-        question
-        for question in data.read(data.train)
-        if is_held_out(question.id, data.held)
-    ]
+    return [question for question in data.read(data.train) if is_held_out(question.id, data.held)]
 
 
 def labelled_questions(data: DataConfig) -> list[Question]:
@@ -529,8 +503,7 @@ def small_corpora(large: CorpusQuestions, seed: int = 7) -> Iterator[CorpusQuest
 def build_corpus(passages: Iterable[Passage]) -> Index:
     """A small index of these passages, in memory."""
     records = [
-        {"id": passage.id, "title": passage.title, "text": passage.text}
-        for passage in passages
+        {"id": passage.id, "title": passage.title, "text": passage.text} for passage in passages
     ]
     return Index.of(records)
 

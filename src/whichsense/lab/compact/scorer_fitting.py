@@ -72,10 +72,7 @@ def fit(rows: Sequence[_FeatureRow], labels: Sequence[float]) -> Net:
 
 
 def cross_fit(
-    rows: Sequence[_FeatureRow],
-    labels: Sequence[float],
-    groups: Sequence[int],
-    folds: int = 5,
+    rows: Sequence[_FeatureRow], labels: Sequence[float], groups: Sequence[int], folds: int = 5
 ) -> tuple[Net, list[float]]:
     """The net that `fit` gives, and for every row the probability by a net that was fitted without its group.
 
@@ -93,10 +90,7 @@ def cross_fit(
 
 
 def fit_within(
-    rows: Sequence[_FeatureRow],
-    values: Sequence[float],
-    groups: Sequence[int],
-    ridge: float = 20.0,
+    rows: Sequence[_FeatureRow], values: Sequence[float], groups: Sequence[int], ridge: float = 20.0
 ) -> Net:
     """A net that orders the rows of each group by their values: least squares on differences within a group."""
     features = _standardize(rows)
@@ -177,15 +171,12 @@ def fit_ngram_probe(questions: Sequence[Question], fewest: int = _FEWEST) -> Ngr
     counts = Counter(chain.from_iterable(features))
     # Rows have norm 1, whatever the number of n-grams.
     rows = [
-        {ngram: len(own) ** -0.5 for ngram in own if counts[ngram] >= fewest}
-        for own in features
+        {ngram: len(own) ** -0.5 for ngram in own if counts[ngram] >= fewest} for own in features
     ]
     vectorizer = require("sklearn.feature_extraction", "train").DictVectorizer()
     matrix = vectorizer.fit_transform(rows)
     weights, bias = fit_logistic(matrix, _labels(questions), _NGRAM_RIDGE)
-    return NgramProbe(
-        dict(zip(vectorizer.feature_names_, weights.tolist(), strict=True)), bias
-    )
+    return NgramProbe(dict(zip(vectorizer.feature_names_, weights.tolist(), strict=True)), bias)
 
 
 def fit_state_probe(
@@ -298,9 +289,7 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     scored_large = [one for one in scored if one.read.kind is CorpusKind.LARGE]
     in_small, scored_small = _fit_answers(small, sample_weight=_SAMPLE_WEIGHT)
     # No net has seen these: the answers were taken out.
-    scored_emptied = [
-        _ScoredQuestion(one, in_small.probabilities(one.rows)) for one in emptied
-    ]
+    scored_emptied = [_ScoredQuestion(one, in_small.probabilities(one.rows)) for one in emptied]
 
     # Whether an answer exists is learnt from emptied corpora, too; the other nets from real ones alone.
     with_answers = [*scored_large, *scored_small]
@@ -308,9 +297,7 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
     ambiguous = attrgetter("ambiguous")
     alone = _fit_features(scored_large, probes.features, ambiguous)
     return Scorer(
-        _fit_features(
-            [*with_answers, *scored_emptied], evidence, attrgetter("answered")
-        ),
+        _fit_features([*with_answers, *scored_emptied], evidence, attrgetter("answered")),
         _fit_features(
             with_answers,
             lambda one: scorer_features.of_corpus(one.read.context),
@@ -318,11 +305,7 @@ def fit_nets(read: Sequence[ReadQuestion], probes: AmbiguityProbes) -> Scorer:
         ),
         Judge(in_large, alone),
         Judge(
-            in_small,
-            _fit_features(with_answers, evidence, ambiguous),
-            None,
-            _MISSING,
-            _JOIN_OVER,
+            in_small, _fit_features(with_answers, evidence, ambiguous), None, _MISSING, _JOIN_OVER
         ),
         wording=probes.wording,
         impression=probes.impression,
@@ -400,9 +383,7 @@ class RewriteData:
         annotation = question.several
         if annotation is None:
             return
-        targets = [
-            locate(scene, Candidate(pair.answers[0], 1.0)) for pair in annotation.pairs
-        ]
+        targets = [locate(scene, Candidate(pair.answers[0], 1.0)) for pair in annotation.pairs]
         supports = [support(scene, one, policy=FOR_BENCHMARKS) for one in targets]
         by_answer = written(scene, targets, supports)
         for pair, rewrites in zip(annotation.pairs, by_answer, strict=True):
@@ -410,9 +391,7 @@ class RewriteData:
             answer = self._next_answer()
             self.rows += of_rewrites(question.text, rewrites.options, rewrites.drawn)
             for option in rewrites.options:
-                quality = _rewrite_quality(
-                    question.text, pair.questions, option.question
-                )
+                quality = _rewrite_quality(question.text, pair.questions, option.question)
                 self.values.append(quality)
                 self.answers.append(answer)
 
@@ -548,9 +527,7 @@ def read_questions(
     return data
 
 
-def _fingerprint(
-    folder: Path, asked: Sequence[ScorerQuestion], part: int
-) -> dict[str, object]:
+def _fingerprint(folder: Path, asked: Sequence[ScorerQuestion], part: int) -> dict[str, object]:
     """The model, the questions, the sizes of their corpora and the version: results of others are not used."""
     questions = []
     for one in asked:
@@ -583,10 +560,7 @@ def without_answers(scene: Scene, question: Question) -> Scene:
 def _context(scene: Scene) -> SceneView:
     """What features are computed from. Encoder states, 25 MB a question, are dropped."""
     nothing = np.zeros(0, np.float32)
-    read = [
-        replace(passage, states=nothing, span=nothing)
-        for passage in scene.evidence.read
-    ]
+    read = [replace(passage, states=nothing, span=nothing) for passage in scene.evidence.read]
     return replace(scene.context, evidence=replace(scene.evidence, read=tuple(read)))
 
 
@@ -621,8 +595,7 @@ def fit_scorer(
     probes = AmbiguityProbes()
     if labelled:
         probes = AmbiguityProbes(
-            fit_ngram_probe(labelled),
-            fit_state_probe(UnfittedCompact(folder), labelled, progress),
+            fit_ngram_probe(labelled), fit_state_probe(UnfittedCompact(folder), labelled, progress)
         )
     questions = list(scorer_questions(held_out, topics))
     with tempfile.TemporaryDirectory() as temporary:

@@ -15,9 +15,7 @@ from whichsense.types import Passage
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Read pairs of words: "began=started|film=movie"."""
-    return [
-        (one, other) for one, _, other in (p.partition("=") for p in text.split("|"))
-    ]
+    return [(one, other) for one, _, other in (p.partition("=") for p in text.split("|"))]
 
 
 # Changes of a sentence that keep it true: parts left out, an order changed, words of the same
@@ -55,9 +53,7 @@ _ADVERB = re.compile(
 _MONTH = "|".join(MONTHS)
 _DAY_FIRST = re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{4}})\b")
 _MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}}), (\d{{4}})\b")
-_PRONOUN = re.compile(
-    r"^(?:He|She|It|They) (?=was|is|has|had|were|are|[a-z]+(?:ed|s) )"
-)
+_PRONOUN = re.compile(r"^(?:He|She|It|They) (?=was|is|has|had|were|are|[a-z]+(?:ed|s) )")
 _SHORTEST = 5  # words that must be left
 
 
@@ -143,21 +139,15 @@ def join_sentences(first: str, second: str, rng: random.Random) -> str:
 
 _YEAR = re.compile(r"\b(1[0-9]{3}|20[0-9]{2})\b")
 _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
-_NUMBER_WORDS = (
-    "two three four five six seven eight nine ten twelve twenty thirty".split()
-)
+_NUMBER_WORDS = "two three four five six seven eight nine ten twelve twenty thirty".split()
 _WORDED = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
 _MONTHS = re.compile(rf"\b(?:{_MONTH})\b")
 # A run of capitalized words that does not begin a sentence.
 _NAME = re.compile(
     r"(?<=[a-z,;)] )(?:[A-Z][\w'’.-]*[\w](?: (?:of|the|de|and) (?=[A-Z])| (?=[A-Z]))?)+"
 )
-_NEGATABLE = re.compile(
-    r"\b(was|is|were|are|had|has|have|can|could|will|would|did|does)\b(?! not)"
-)
-_DENIED = re.compile(
-    r"\b(was|is|were|are|had|has|have|can|could|will|would|did|does) not\b"
-)
+_NEGATABLE = re.compile(r"\b(was|is|were|are|had|has|have|can|could|will|would|did|does)\b(?! not)")
+_DENIED = re.compile(r"\b(was|is|were|are|had|has|have|can|could|will|would|did|does) not\b")
 _OPPOSITES = _pairs(
     "first=last|before=after|north=south|northern=southern|east=west|eastern=western|won=lost|"
     "increased=decreased|larger=smaller|largest=smallest|highest=lowest|older=younger|oldest=youngest|"
@@ -194,9 +184,7 @@ def _replace(sentence: str, match: re.Match[str], new: str) -> str:
     return sentence[: match.start()] + new + sentence[match.end() :]
 
 
-def _pick(
-    pattern: re.Pattern[str], text: str, rng: random.Random
-) -> re.Match[str] | None:
+def _pick(pattern: re.Pattern[str], text: str, rng: random.Random) -> re.Match[str] | None:
     matches = list(pattern.finditer(text))
     return rng.choice(matches) if matches else None
 
@@ -309,9 +297,7 @@ class ClaimSource:
         own = [term for term in terms(sentence) if term.kind != "word"]
         return any(term.form not in said for term in own)
 
-    def draw(
-        self, rng: random.Random, *, supported: bool
-    ) -> tuple[str, str, str] | None:
+    def draw(self, rng: random.Random, *, supported: bool) -> tuple[str, str, str] | None:
         """Make a claim that a text supports or not, by one of the rules: (claim, text, rule); None where it does not
         fit."""
         if not self.claims or len(self.sentences) < 2:
@@ -403,10 +389,4 @@ def _half_unsaid(source: ClaimSource, rng: random.Random) -> tuple[str, str] | N
 
 
 _TRUE: tuple[_Maker, ...] = (_reworded_claim, _shortened_claim, _reworded_text, _joined)
-_FALSE: tuple[_Maker, ...] = (
-    _false_claim,
-    _false_claim,
-    _unsaid,
-    _says_less,
-    _half_unsaid,
-)
+_FALSE: tuple[_Maker, ...] = (_false_claim, _false_claim, _unsaid, _says_less, _half_unsaid)

@@ -117,9 +117,7 @@ class _Topic:
         for passage in self.passages:
             if not contains_answer(passage, names):
                 group = f"topic {self.name}"
-                yield SupportExample(
-                    claim, passage.title, passage.text, False, "beside", group
-                )
+                yield SupportExample(claim, passage.title, passage.text, False, "beside", group)
                 return
 
 
@@ -235,9 +233,7 @@ class _Page:
         if other != self.passage and not any(n.lower() in lowered for n in names):
             yield self._example(claim, other, supported=False)
 
-    def _example(
-        self, claim: str, passage: Context, *, supported: bool
-    ) -> SupportExample:
+    def _example(self, claim: str, passage: Context, *, supported: bool) -> SupportExample:
         text = " ".join(passage.text.split())
         group = f"page {passage.title}"
         return SupportExample(claim, passage.title, text, supported, self.source, group)
@@ -249,17 +245,16 @@ class _Page:
 FEEDBACK = "feedback"
 _UNSUPPORTED = ("Wrong-Grounding", "Unverifiable")
 _FEWEST_WORDS = 5
-_SILVER_TRUE = 0.6  # share of a sentence's terms that its passages must have, beside all numbers and names
+_SILVER_TRUE = (
+    0.6  # share of a sentence's terms that its passages must have, beside all numbers and names
+)
 
 
-def feedback_examples(
-    questions: Sequence[FeedbackQuestion],
-) -> Iterator[SupportExample]:
+def feedback_examples(questions: Sequence[FeedbackQuestion]) -> Iterator[SupportExample]:
     """Sentences of a model's answer, unsupported where people marked an error of grounding; and of its correction."""
     for question in questions:
         text = "\n".join(
-            f"{passage.title}\n{' '.join(passage.sentences)}"
-            for passage in question.passages
+            f"{passage.title}\n{' '.join(passage.sentences)}" for passage in question.passages
         )
         title, _, text = text.partition("\n")
         group = f"question {question.text}"
@@ -326,9 +321,7 @@ def grounded_answer_examples(
                 if changed:
                     pairs.append((changed, " ".join(question.sentences[0]), False))
                 for text, beside, supported in pairs:
-                    yield SupportExample(
-                        text, passage.title, beside, supported, "grounded", group
-                    )
+                    yield SupportExample(text, passage.title, beside, supported, "grounded", group)
 
 
 # Examples from passages alone: their own sentences, shortened, reworded, joined or made false.
@@ -353,9 +346,7 @@ def passage_examples(
         drawn = source.draw(rng, supported=number % 2 == 1)
         if drawn is not None:
             claim, text, kind = drawn
-            yield SupportExample(
-                claim, source.title, text, number % 2 == 1, kind, group
-            )
+            yield SupportExample(claim, source.title, text, number % 2 == 1, kind, group)
 
 
 def neighbour_examples(
@@ -441,18 +432,14 @@ class SupportData:
         return [*files, manifest if self.index else sample.PASSAGES]
 
 
-def read_examples(
-    data: SupportData, progress: Progress = silent
-) -> list[SupportExample]:
+def read_examples(data: SupportData, progress: Progress = silent) -> list[SupportExample]:
     """The examples, of their file or built."""
     file = Path(data.examples) if data.examples else None
     if file and file.exists():
         return list(load_examples(file))
     examples = list(_build(data, progress))
     if not examples:
-        raise BadConfig(
-            "data: nothing to learn from. Name topics, datasets or an index."
-        )
+        raise BadConfig("data: nothing to learn from. Name topics, datasets or an index.")
     if file:
         save_examples(examples, file)
     return examples

@@ -42,12 +42,7 @@ from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder import CompactModel, Tokenizer, pair
 from whichsense.models.compact.export import VERIFIER
 from whichsense.models.compact.graphs import support
-from whichsense.models.compact.nets import (
-    SupportNet,
-    from_bert,
-    own_weights,
-    set_quantization,
-)
+from whichsense.models.compact.nets import SupportNet, from_bert, own_weights, set_quantization
 from whichsense.models.compact.scorer import Net
 from whichsense.models.compact.support_judge import (
     LONGEST_CLAIM,
@@ -82,9 +77,7 @@ class EncodedExamples:
         return len(self.supported)
 
     @classmethod
-    def encode(
-        cls, examples: Sequence[SupportExample], tokenizer: Tokenizer
-    ) -> EncodedExamples:
+    def encode(cls, examples: Sequence[SupportExample], tokenizer: Tokenizer) -> EncodedExamples:
         sources = sorted({example.source for example in examples})
         pairs = [
             pair(
@@ -126,10 +119,7 @@ _SHARE_OF_FEEDBACK = 0.3
 
 
 def fit_nets(
-    folder: Path,
-    examples: Sequence[SupportExample],
-    most: int,
-    progress: Progress = silent,
+    folder: Path, examples: Sequence[SupportExample], most: int, progress: Progress = silent
 ) -> SupportNets:
     """Nets whose probability is above a half where a passage more probably supports a sentence than not.
 
@@ -146,9 +136,7 @@ def fit_nets(
 
 def fit_network(examples: Sequence[SupportExample], features: Sequence[_Row]) -> Net:
     """The net over the network's logit: judged answers count no more than any other source."""
-    others = Counter(
-        (one.supported, one.source) for one in examples if one.source != FEEDBACK
-    )
+    others = Counter((one.supported, one.source) for one in examples if one.source != FEEDBACK)
     most = max(others.values(), default=len(examples))
     counts: Counter[tuple[bool, str]] = Counter()
     rows = []
@@ -174,9 +162,7 @@ def _read(
     return features
 
 
-def _supported_first(
-    kind: tuple[tuple[bool, str], list[SupportExample]],
-) -> tuple[bool, str]:
+def _supported_first(kind: tuple[tuple[bool, str], list[SupportExample]]) -> tuple[bool, str]:
     (supported, source), _ = kind
     return not supported, source
 
@@ -374,9 +360,7 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         data = self.options.data
         if not (folder / NETS).exists():
             with show_progress("fitting the support judge", "examples") as progress:
-                nets = fit_nets(
-                    folder, read_examples(data), self.options.fitted, progress
-                )
+                nets = fit_nets(folder, read_examples(data), self.options.fitted, progress)
             nets.save(folder / NETS)
 
 
@@ -395,8 +379,7 @@ def export_adapters(file: Path, start: Start, folder: Path) -> None:
             shutil.copyfile(source, folder / source.name)
     adapters = torch.load(file, map_location="cpu", weights_only=True)
     weights = {
-        name: value.float().numpy()
-        for name, value in (_verifier_weights(start) | adapters).items()
+        name: value.float().numpy() for name, value in (_verifier_weights(start) | adapters).items()
     }
     assert start.config is not None
     graph = support(weights, start.config["shape"], int8=True, beside=folder)

@@ -49,13 +49,7 @@ from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
-from whichsense.models.compact.encoder import (
-    LONGEST_QUESTION,
-    WEIGHTS,
-    CompactModel,
-    Pair,
-    pair,
-)
+from whichsense.models.compact.encoder import LONGEST_QUESTION, WEIGHTS, CompactModel, Pair, pair
 from whichsense.models.compact.export import TRUST
 from whichsense.models.compact.graphs import WEIGHT_TOP, frame, tag
 from whichsense.models.compact.labeller import FRAMES, best_stretch, mark, usable_tokens
@@ -199,9 +193,7 @@ def mark_topics(
             yield from _around(one["question"], passages, alone, held_out)
 
 
-def _mark(
-    passages: Sequence[Passage], groups: Iterable[Sequence[str]]
-) -> dict[str, list[Answer]]:
+def _mark(passages: Sequence[Passage], groups: Iterable[Sequence[str]]) -> dict[str, list[Answer]]:
     marked = {}
     names = [name for group in groups for name in group]
     for passage in passages:
@@ -226,9 +218,7 @@ def _around(
         else:
             without.append(passage)
     asked = set(words(question)) - SMALL_WORDS
-    without.sort(
-        key=lambda one: -len(asked.intersection(words(f"{one.title} {one.text}")))
-    )
+    without.sort(key=lambda one: -len(asked.intersection(words(f"{one.title} {one.text}"))))
     for passage in without[:beside]:
         yield Example(question, passage.title, passage.text, (), held_out)
 
@@ -252,16 +242,12 @@ class TagTask(Task[TagNet, TagBatch]):
         name = options.model.words
         self.words = CompactModel(WEIGHTS if name == "shipped" else Path(name))
         data = options.data
-        texts = [
-            question.text for question in Topics.read(data.topic_folders).questions
-        ]
+        texts = [question.text for question in Topics.read(data.topic_folders).questions]
         copies = {texts[number] for number in find_copies(texts, data)}
         others = list(read_texts(options.reading))
         copied = find_copies([one.question for one in others], data) if others else ()
         self.reading = [
-            self._tag_pair(one)
-            for at, one in enumerate(others)
-            if at not in set(copied)
+            self._tag_pair(one) for at, one in enumerate(others) if at not in set(copied)
         ]
         self.learnt: list[Marked] = []
         self.held_out: list[Marked] = []
@@ -271,9 +257,7 @@ class TagTask(Task[TagNet, TagBatch]):
         for example in self._limited(self._labelled(copies)):
             rows = self._label_pairs(example)
             (self.held_out if example.held_out else self.learnt).extend(rows)
-        chosen = random.Random(0).sample(
-            self.held_out, min(len(self.held_out), _MOST_EVALUATED)
-        )
+        chosen = random.Random(0).sample(self.held_out, min(len(self.held_out), _MOST_EVALUATED))
         self.held_out = sorted(chosen, key=lambda one: len(one.pair))
 
     def _answered(self, copies: Iterable[str]) -> list[Iterator[Example]]:
@@ -301,9 +285,7 @@ class TagTask(Task[TagNet, TagBatch]):
     def _pair(self, example: Example) -> Pair:
         tokenizer = self.words.tokenizer
         ids = tokenizer.ids(example.question, LONGEST_QUESTION)
-        return pair(
-            tokenizer, ids, example.title, example.text, self.options.model.longest
-        )
+        return pair(tokenizer, ids, example.title, example.text, self.options.model.longest)
 
     def _tag_pair(self, example: Example) -> Marked:
         own = self._pair(example)
@@ -350,9 +332,7 @@ class TagTask(Task[TagNet, TagBatch]):
 
         return Lazy(list(enumerate(drawn)), build)
 
-    def loss(
-        self, model: TagNet, batch: TagBatch
-    ) -> tuple[Tensor, dict[str, float | Tensor]]:
+    def loss(self, model: TagNet, batch: TagBatch) -> tuple[Tensor, dict[str, float | Tensor]]:
         if batch.quantized:
             self._quantize(model)
         tags, answers, states = model(batch.ids, batch.types, batch.marks, batch.mask)
@@ -400,9 +380,7 @@ class TagTask(Task[TagNet, TagBatch]):
         for start in range(0, len(self.held_out), _EVALUATED):
             part = self.held_out[start : start + _EVALUATED]
             batch = to_device(build_batch(part), device)
-            tags, answers, states = model(
-                batch.ids, batch.types, batch.marks, batch.mask
-            )
+            tags, answers, states = model(batch.ids, batch.types, batch.marks, batch.mask)
             framed = batch.places[:, 4] >= 0
             if framed.any():
                 best = model.frame(_edges(states[framed], batch.places[framed]))

@@ -35,12 +35,7 @@ from whichsense.lab.compact.list_task import (
     load_training_lists,
     load_vocabulary,
 )
-from whichsense.lab.compact.lists import (
-    CachedTokenizer,
-    Pack,
-    PairTensors,
-    to_passage_places,
-)
+from whichsense.lab.compact.lists import CachedTokenizer, Pack, PairTensors, to_passage_places
 from whichsense.lab.compact.losses import evaluate_lists, start_end
 from whichsense.lab.compact.questions import DataConfig, ListConfig
 from whichsense.lab.train.loop import to_device
@@ -78,27 +73,18 @@ class TeacherNet(nn.Module):
 
     def forward(self, pairs: PairTensors) -> dict[str, Tensor]:
         """Scores of passages (pairs) and of their tokens as first and last of an answer (pairs × tokens × 2)."""
-        inputs = {
-            "input_ids": self.numbers[pairs.ids],
-            "attention_mask": pairs.mask.long(),
-        }
+        inputs = {"input_ids": self.numbers[pairs.ids], "attention_mask": pairs.mask.long()}
         if self.typed:
             inputs["token_type_ids"] = pairs.types
         states = self.encoder(**inputs).last_hidden_state
-        return {
-            "relevance": self.relevance(states).float(),
-            "span": self.span(states).float(),
-        }
+        return {"relevance": self.relevance(states).float(), "span": self.span(states).float()}
 
 
 def infer(net: TeacherNet, pairs: PairTensors) -> dict[str, Tensor]:
     """The network's output without gradients, in bfloat16 on a GPU."""
     device = pairs.ids.device
     on_gpu = device.type == "cuda"
-    with (
-        torch.inference_mode(),
-        torch.autocast(device.type, torch.bfloat16, enabled=on_gpu),
-    ):
+    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         output: dict[str, Tensor] = net(pairs)
     return output
 
@@ -106,17 +92,13 @@ def infer(net: TeacherNet, pairs: PairTensors) -> dict[str, Tensor]:
 def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
     """A tokenizer's id of every word piece. MPNet has BERT's pieces under other ids, with other special tokens."""
     ids: dict[str, int] = tokenizer.get_vocab()
-    unknown = [
-        piece for piece in vocabulary if piece not in ids and not piece.startswith("[")
-    ]
+    unknown = [piece for piece in vocabulary if piece not in ids and not piece.startswith("[")]
     if len(unknown) > _MAX_UNKNOWN * len(vocabulary):
         raise BadConfig(
             f"The teacher does not know {len(unknown):,} of BERT's uncased word pieces, such as '{unknown[0]}'. "
             "Choose one with that vocabulary: all-mpnet-base-v2, bert-large-uncased, …"
         )
-    numbers = torch.tensor(
-        [ids.get(piece, tokenizer.unk_token_id) for piece in vocabulary]
-    )
+    numbers = torch.tensor([ids.get(piece, tokenizer.unk_token_id) for piece in vocabulary])
     # Special tokens have other names in other vocabularies.
     numbers[PAD] = tokenizer.pad_token_id
     numbers[BEGIN] = tokenizer.cls_token_id
@@ -230,9 +212,7 @@ def _equal_slices(count: int, size: int) -> list[slice]:
     """
     if not count:
         return []
-    return [
-        slice(max(0, end - size), end) for end in (*range(size, count, size), count)
-    ]
+    return [slice(max(0, end - size), end) for end in (*range(size, count, size), count)]
 
 
 def _encode(scores: TeacherScores) -> bytes:
@@ -334,15 +314,11 @@ class TeacherTask(ListTask[TeacherNet, ListBatch]):
         found: dict[str, Tensor] = model(batch.pairs)
         return found
 
-    def loss(
-        self, model: TeacherNet, batch: ListBatch
-    ) -> tuple[Tensor, dict[str, float | Tensor]]:
+    def loss(self, model: TeacherNet, batch: ListBatch) -> tuple[Tensor, dict[str, float | Tensor]]:
         # The teacher has no early exit and no head for ambiguity: it learns two parts.
         parts = losses.read(model(batch.pairs), batch)
         total = parts["relevance"] + _SPAN_WEIGHT * parts["span"]
-        logged: dict[str, float | Tensor] = {
-            name: part.detach() for name, part in parts.items()
-        }
+        logged: dict[str, float | Tensor] = {name: part.detach() for name, part in parts.items()}
         return total, logged
 
     def save(self, model: TeacherNet, folder: Path) -> None:

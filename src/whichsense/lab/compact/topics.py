@@ -90,19 +90,13 @@ class Topics:
     @property
     def names(self) -> list[str]:
         """Each once, in the order of the passages."""
-        names: dict[str, None] = {
-            topic_of(passage.id): None for passage in self.passages
-        }
+        names: dict[str, None] = {topic_of(passage.id): None for passage in self.passages}
         return list(names)
 
     def only(self, names: Collection[str]) -> Topics:
         names = set(names)
-        passages = [
-            passage for passage in self.passages if topic_of(passage.id) in names
-        ]
-        questions = [
-            question for question in self.questions if topic_of(question.id) in names
-        ]
+        passages = [passage for passage in self.passages if topic_of(passage.id) in names]
+        questions = [question for question in self.questions if topic_of(question.id) in names]
         judged = [rewrite for rewrite in self.judged if topic_of(rewrite.id) in names]
         return Topics(tuple(passages), tuple(questions), self.rewrites, tuple(judged))
 
@@ -152,9 +146,7 @@ def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
     return builder.build()
 
 
-def _gold_rewrites(
-    question: Question, rewrites: Sequence[TopicRewrite]
-) -> Iterator[GoldRewrite]:
+def _gold_rewrites(question: Question, rewrites: Sequence[TopicRewrite]) -> Iterator[GoldRewrite]:
     """The true rewrites of a question, each beside the question's other answers."""
     if not question.annotations:
         return
@@ -162,11 +154,7 @@ def _gold_rewrites(
     for rewrite in rewrites:
         if rewrite.kind:
             continue
-        others = [
-            aliases[0]
-            for number, aliases in enumerate(answers)
-            if number != rewrite.answer
-        ]
+        others = [aliases[0] for number, aliases in enumerate(answers) if number != rewrite.answer]
         yield GoldRewrite((rewrite.question,), answers[rewrite.answer], tuple(others))
 
 
@@ -175,9 +163,7 @@ def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
     topics = Topics.read(data.topic_folders)
     copies = find_copies([one.text for one in topics.questions], data)
     questions = [
-        question
-        for number, question in enumerate(topics.questions)
-        if number not in copies
+        question for number, question in enumerate(topics.questions) if number not in copies
     ]
     topics = replace(topics, questions=tuple(questions))
     # What readers judged is learnt from: a model that had learnt a topic would have proposed nothing new for it.
@@ -242,6 +228,4 @@ def _read(path: Path, parse: Callable[[dict[str, Any]], Row]) -> Iterator[Row]:
         for line in read_bytes(path).splitlines():
             yield parse(json.loads(line))
     except (OSError, ValueError, KeyError, TypeError, BadInput) as error:
-        raise BadConfig(
-            f"data.topics: '{path}' cannot be read ({error!r}). {TOPICS_FIX}"
-        ) from None
+        raise BadConfig(f"data.topics: '{path}' cannot be read ({error!r}). {TOPICS_FIX}") from None

@@ -205,9 +205,7 @@ def build_trust(data: TrustData, *, has_marks: bool) -> Trust:
     )
 
 
-def _fit(
-    labelled: Sequence[tuple[_Row, float]], default: Net, names: Sequence[str] = ()
-) -> Net:
+def _fit(labelled: Sequence[tuple[_Row, float]], default: Net, names: Sequence[str] = ()) -> Net:
     """A net over the features of these names, or over all; the default where there are too few rows."""
     labels = [label for _, label in labelled]
     if len(labels) < _FEWEST or not 0 < sum(labels) < len(labels):

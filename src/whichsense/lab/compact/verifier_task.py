@@ -25,11 +25,7 @@ from whichsense.lab.compact.encoder_task import (
     build_groups,
 )
 from whichsense.lab.compact.lists import ListBuilder, Pack
-from whichsense.lab.compact.questions import (
-    CorpusQuestions,
-    TrainingQuestion,
-    build_corpus,
-)
+from whichsense.lab.compact.questions import CorpusQuestions, TrainingQuestion, build_corpus
 from whichsense.lab.compact.topics import TopicRewrite, Topics, split_topics, topic_of
 from whichsense.lab.datasets import Question
 from whichsense.lab.train.loop import to_device
@@ -55,9 +51,7 @@ class FluentText:
     prompt: str = ""
 
 
-def break_text(
-    one: FluentText, others: Sequence[FluentText], rng: random.Random
-) -> str | None:
+def break_text(one: FluentText, others: Sequence[FluentText], rng: random.Random) -> str | None:
     """The text broken in one way, at random; None if that way does not apply. Parts of `others` may be spliced in."""
     row = one.text.split()
     if len(row) < _FEWEST_WORDS:
@@ -85,9 +79,7 @@ def inserted_words(prompt: Sequence[str], row: Sequence[str]) -> tuple[int, int]
 _Words = list[str]
 
 
-def _misplace(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _misplace(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """The addition stands at a place where it does not belong."""
     first, end = inserted_words(one.prompt.split(), row)
     if not one.prompt or first == end:
@@ -99,9 +91,7 @@ def _misplace(
     return rest[:place] + row[first:end] + rest[place:]
 
 
-def _cut(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _cut(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """The end of the addition, or of the text, is missing: a preposition or half a name is left."""
     first, end = inserted_words(one.prompt.split(), row)
     if one.prompt and end - first > 1:
@@ -109,9 +99,7 @@ def _cut(
     return [*row, rng.choice(_PREPOSITIONS)]
 
 
-def _double(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _double(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """Some words come again, sometimes behind an *and* or a preposition."""
     length = rng.randint(1, 3)
     first = rng.randrange(0, len(row) - length + 1)
@@ -120,9 +108,7 @@ def _double(
     return row[: first + length] + [link] * bool(link) + part + row[first + length :]
 
 
-def _splice(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _splice(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """A part of another text stands within this one."""
     foreign = other.text.rstrip("?").split()
     length = rng.randint(1, min(4, len(foreign)))
@@ -131,9 +117,7 @@ def _splice(
     return row[:place] + foreign[first : first + length] + row[place:]
 
 
-def _swap(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _swap(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """Two neighbouring words, or a word and one further on, change places."""
     first = rng.randrange(0, len(row) - 2)
     second = first + rng.choice([1, 1, 2])
@@ -142,17 +126,13 @@ def _swap(
     return swapped
 
 
-def _drop(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _drop(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """A word within the text is missing."""
     place = rng.randrange(1, len(row) - 1)
     return row[:place] + row[place + 1 :]
 
 
-def _restart(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
+def _restart(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """Another beginning of a question stands before this one's end: *Based on when was the last time …*."""
     begin = other.text.rstrip("?").split()[: rng.randint(2, 4)]
     return begin + row[rng.randint(0, 1) :]
@@ -169,9 +149,7 @@ def _change_tense(
     return None
 
 
-_WAYS: tuple[
-    Callable[[_Words, FluentText, FluentText, random.Random], _Words | None], ...
-] = (
+_WAYS: tuple[Callable[[_Words, FluentText, FluentText, random.Random], _Words | None], ...] = (
     _misplace,
     _misplace,
     _cut,
@@ -260,10 +238,7 @@ def _topic_passages(topics: Topics, question_id: str) -> list[Passage]:
 
 
 def _add_list(
-    builder: ListBuilder,
-    asked: TrainingQuestion,
-    own: Sequence[Passage],
-    corpus: CorpusQuestions,
+    builder: ListBuilder, asked: TrainingQuestion, own: Sequence[Passage], corpus: CorpusQuestions
 ) -> None:
     answers = builder.answers(asked)
     own_ids = {passage.id for passage in own}
@@ -417,10 +392,7 @@ class VerifierTask(EncoderTask):
             mask[row, :size] = True
         fluent = torch.tensor([float(label) for _, label in texts])
         return FluencyBatch(
-            torch.from_numpy(ids),
-            torch.from_numpy(types),
-            torch.from_numpy(mask),
-            fluent,
+            torch.from_numpy(ids), torch.from_numpy(types), torch.from_numpy(mask), fluent
         )
 
     # `batches` gives batches of this task's own type, which hold the encoder's.
@@ -460,9 +432,7 @@ class VerifierTask(EncoderTask):
         return [*self.options.data.paths(), *self.options.data.topic_files]
 
 
-def _collect_texts(
-    topics: Topics,
-) -> tuple[list[FluentText], list[tuple[FluentText, bool]]]:
+def _collect_texts(topics: Topics) -> tuple[list[FluentText], list[tuple[FluentText, bool]]]:
     """The rewrites of topics, and those that were judged, with their marks; the ones called broken are among these."""
     fluent = []
     judged = []

@@ -28,30 +28,14 @@ from whichsense.lab.compact.list_task import (
     round_words,
 )
 from whichsense.lab.compact.lists import MAX_ANSWERS, CachedTokenizer, Pack, load_lists
-from whichsense.lab.compact.questions import (
-    DataConfig,
-    GoldRewrite,
-    ListConfig,
-    TrainingQuestion,
-)
+from whichsense.lab.compact.questions import DataConfig, GoldRewrite, ListConfig, TrainingQuestion
 from whichsense.lab.metrics.ambignq import question_scores
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, group_batches
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
-from whichsense.models.compact.encoder import (
-    END,
-    Tokenizer,
-    answer_ids,
-    joined,
-    question_words,
-)
-from whichsense.models.compact.nets import (
-    WriterBatch,
-    WriterConfig,
-    WriterNet,
-    net_from_bert,
-)
+from whichsense.models.compact.encoder import END, Tokenizer, answer_ids, joined, question_words
+from whichsense.models.compact.nets import WriterBatch, WriterConfig, WriterNet, net_from_bert
 from whichsense.models.compact.nets import from_bert as encoder_from_bert
 from whichsense.models.compact.writer import (
     LONGEST,
@@ -86,9 +70,7 @@ class _CutText:
     weights: list[float]
 
 
-def cut_words(
-    text: Sequence[int], rng: random.Random, *, nearly_all: float
-) -> _CutText | None:
+def cut_words(text: Sequence[int], rng: random.Random, *, nearly_all: float) -> _CutText | None:
     """Take tokens out of a text; with probability `nearly_all`, all but the first few.
 
     None if the text is too short, or if nothing or everything would be taken out.
@@ -183,9 +165,7 @@ class RewriteExamples:
             if answer is not None:
                 yield ListReading(number, reading, answer)
 
-    def rewrite(
-        self, reading: ListReading, rng: random.Random | None
-    ) -> Example | None:
+    def rewrite(self, reading: ListReading, rng: random.Random | None) -> Example | None:
         """A rewrite. Without `rng`: the first, for the first alias of the answer."""
         asked = self.pack.asked[reading.number]
         gold = reading.rewriting
@@ -244,9 +224,7 @@ class RewriteExamples:
             if piece == stop:
                 stops.append(place)
         sentences = [
-            (before + 1, end)
-            for before, end in pairwise(stops)
-            if end - before in _SENTENCE_SIZES
+            (before + 1, end) for before, end in pairwise(stops) if end - before in _SENTENCE_SIZES
         ]
         if not sentences:
             return None
@@ -335,9 +313,7 @@ def _vary_windows(windows: list[Window], rng: random.Random) -> list[Window]:
 
 
 @lru_cache(_CACHE_SIZE)
-def _inserted_tokens(
-    question: tuple[int, ...], rewrite: tuple[int, ...]
-) -> tuple[bool, ...]:
+def _inserted_tokens(question: tuple[int, ...], rewrite: tuple[int, ...]) -> tuple[bool, ...]:
     """Which tokens of a rewrite are not in the question, in the question's order."""
     inserted = [True] * len(rewrite)
     matcher = SequenceMatcher(None, question, rewrite, autojunk=False)
@@ -462,9 +438,7 @@ def load_writer(folder: Path) -> dict[str, Tensor]:
             folder / WRITER, map_location="cpu", weights_only=True
         )
     except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
-        raise BadInput(
-            f"'{folder}' holds no writer that can be read: {error}"
-        ) from None
+        raise BadInput(f"'{folder}' holds no writer that can be read: {error}") from None
     return weights
 
 
@@ -541,9 +515,7 @@ class WriterTask(BaseWriterTask):
         self.options = options
         unknown = set(options.draw.kinds) - set(_KINDS)
         if unknown or not sum(options.draw.kinds.values()) > 0:
-            raise BadConfig(
-                f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0."
-            )
+            raise BadConfig(f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0.")
         super().__init__(options.model)
         train, dev = self.load_lists()
         self.examples = RewriteExamples(train, self.tokenizer, options.draw.inserted)
@@ -632,9 +604,7 @@ class WriterTask(BaseWriterTask):
         loss_of_token = float(sums[0] / max(sums[1], 1))
         return {"edit_f1": edit_f1, "bleu4": bleu4, "rewrites": loss_of_token}
 
-    def _score_rewrite(
-        self, reading: ListReading, tokens: list[int]
-    ) -> tuple[float, ...]:
+    def _score_rewrite(self, reading: ListReading, tokens: list[int]) -> tuple[float, ...]:
         rewrite = joined([self.start.vocabulary[token] for token in tokens])
         question = self.dev_examples.pack.asked[reading.number].text
         return question_scores(question, "|".join(reading.rewriting.rewrites), rewrite)

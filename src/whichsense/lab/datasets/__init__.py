@@ -100,10 +100,7 @@ __all__ = [
 
 
 def fetch(
-    name: str,
-    data_dir: str | Path | None = None,
-    force: bool = False,
-    progress: Progress = silent,
+    name: str, data_dir: str | Path | None = None, force: bool = False, progress: Progress = silent
 ) -> Path:
     """Download a dataset into the data folder, check it, and move it into place in one step.
 

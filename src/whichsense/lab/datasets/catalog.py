@@ -97,11 +97,7 @@ def entry(name: str) -> Entry:
 
 @cache
 def _entries() -> dict[str, Entry]:
-    return {
-        one.name: one
-        for path in sorted(_FOLDER.glob("*.toml"))
-        for one in _read_family(path)
-    }
+    return {one.name: one for path in sorted(_FOLDER.glob("*.toml")) for one in _read_family(path)}
 
 
 def _read_family(path: Path) -> list[Entry]:
@@ -121,15 +117,11 @@ def _read_family(path: Path) -> list[Entry]:
     ]
 
 
-def _parse_entry(
-    family: Family, split: str, fields: dict[str, Any], where: str
-) -> Entry:
+def _parse_entry(family: Family, split: str, fields: dict[str, Any], where: str) -> Entry:
     from whichsense.config import from_table
 
     where = f"{where}, splits.{split}"
-    releases = [
-        from_table(Release, release, where) for release in fields.pop("releases", [])
-    ]
+    releases = [from_table(Release, release, where) for release in fields.pop("releases", [])]
     if not releases:
         raise BadConfig(f"{where}: no releases.")
     download = fields.pop("download", None)

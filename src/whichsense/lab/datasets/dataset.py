@@ -77,9 +77,7 @@ def _overlap_enough(one: _Words, other: _Words, threshold: float) -> bool:
     return shared / (small + large - shared) >= threshold
 
 
-def _rarest_words(
-    tokens: _Words, frequency: Counter[str], threshold: float
-) -> list[str]:
+def _rarest_words(tokens: _Words, frequency: Counter[str], threshold: float) -> list[str]:
     """The prefix: of n words, as many as leave a rest that cannot reach the threshold alone."""
     if not tokens:
         return [""]
@@ -97,8 +95,7 @@ _RecordT_co = TypeVar("_RecordT_co", bound=Record, covariant=True)
 READERS: dict[str, Reader] = {
     name.removeprefix("read_"): reader
     for name, reader in vars(readers).items()
-    if getattr(reader, "__module__", "") == readers.__name__
-    and name.startswith("read_")
+    if getattr(reader, "__module__", "") == readers.__name__ and name.startswith("read_")
 }
 
 
@@ -106,11 +103,7 @@ class Dataset(Generic[_RecordT_co]):
     """The records of a dataset. Iterating streams them from the file; `len` reads and keeps them."""
 
     def __init__(
-        self,
-        about: Entry,
-        kind: type[_RecordT_co],
-        folder: Path | None,
-        without: Sequence[str],
+        self, about: Entry, kind: type[_RecordT_co], folder: Path | None, without: Sequence[str]
     ) -> None:
         self.about = about
         self._kind = kind
@@ -336,9 +329,7 @@ def _identify_by_count(about: Entry, path: Path, count: int) -> Release:
     return unknown[0]
 
 
-def _wrong_checksum(
-    about: Entry, path: Path, digest: str, possible: list[Release]
-) -> DamagedData:
+def _wrong_checksum(about: Entry, path: Path, digest: str, possible: list[Release]) -> DamagedData:
     known = []
     for release in possible:
         expected = release.sha256 or f"{release.count:,} records"

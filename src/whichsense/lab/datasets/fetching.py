@@ -45,9 +45,7 @@ _DISK_ERRORS = {
 }
 
 
-def fetch_dataset(
-    name: str, data_dir: str | Path | None, force: bool, progress: Progress
-) -> Path:
+def fetch_dataset(name: str, data_dir: str | Path | None, force: bool, progress: Progress) -> Path:
     """The work of `datasets.fetch`."""
     about = entry(name)
     present = find(about, data_dir)
@@ -72,9 +70,7 @@ def fetch_dataset(
 
 
 @contextmanager
-def _explain_errors(
-    about: Entry, source: Download, data_dir: str | Path | None
-) -> Iterator[None]:
+def _explain_errors(about: Entry, source: Download, data_dir: str | Path | None) -> Iterator[None]:
     """Turn errors of disk and network into messages, each with its own advice."""
     try:
         yield

@@ -45,11 +45,7 @@ from whichsense.lab.datasets.rows import (
     single_answer,
     split_references,
 )
-from whichsense.text.clarification import (
-    ParsedClarification,
-    category_of,
-    parse_clarification,
-)
+from whichsense.text.clarification import ParsedClarification, category_of, parse_clarification
 
 # Readers of datasets with a question and its answer: NQ-open, TriviaQA, WebQuestions, PopQA.
 
@@ -199,9 +195,9 @@ def read_cambignq(rows: Rows) -> Iterator[Question]:
     for row in rows:
         clarification = row.text("clarification_question")
         answers = row.text_lists("clarification_answers")
-        parsed = parse_clarification(
-            clarification, expected=len(answers)
-        ) or ParsedClarification("", ())
+        parsed = parse_clarification(clarification, expected=len(answers)) or ParsedClarification(
+            "", ()
+        )
         annotations = (
             parse_annotations(row)
             if row.has("annotations")
@@ -294,9 +290,7 @@ def read_condambigqa(rows: Rows) -> Iterator[Question]:
         conditions = tuple(map(_parse_condition, row.rows("properties")))
         if not conditions:
             raise row.bad("'properties' is empty")
-        pairs = [
-            QAPair((" ".join(one.statements),), (one.condition,)) for one in conditions
-        ]
+        pairs = [QAPair((" ".join(one.statements),), (one.condition,)) for one in conditions]
         yield ConditionalQuestion(
             row.text("id"),
             row.text("question"),
@@ -463,9 +457,7 @@ def _parse_errors(feedback: Row, length: int) -> tuple[ErrorSpan, ...]:
     return tuple(errors)
 
 
-def _parse_missing(
-    row: Row, passages: tuple[SentencePassage, ...]
-) -> MissingInformation:
+def _parse_missing(row: Row, passages: tuple[SentencePassage, ...]) -> MissingInformation:
     passage = row.number("passage_id")
     sentences = row.numbers("sentence_id")
     if not 1 <= passage <= len(passages):
@@ -573,10 +565,7 @@ def read_gold_passages(rows: Rows) -> Iterator[Question]:
             passages.append(Context(item.text("title"), item.text("text"), gold))
         text = row.text("question")
         yield GroundedQuestion(
-            ids.from_text(text),
-            text,
-            single_answer(row.texts("answers")),
-            passages=tuple(passages),
+            ids.from_text(text), text, single_answer(row.texts("answers")), passages=tuple(passages)
         )
 
 
@@ -610,10 +599,7 @@ def read_musique(rows: Rows) -> Iterator[Question]:
             passages.append(Context(item.text("title"), text, gold))
         answers = (row.text("answer"), *row.texts("answer_aliases", optional=True))
         yield GroundedQuestion(
-            row.text("id"),
-            row.text("question"),
-            single_answer(answers),
-            passages=tuple(passages),
+            row.text("id"), row.text("question"), single_answer(answers), passages=tuple(passages)
         )
 
 

@@ -157,9 +157,7 @@ class ParsedJson:
         return self.name
 
 
-def read_rows(
-    source: Path | ParsedJson, fix: str, *inside: str, plain: str = ""
-) -> Iterator[Row]:
+def read_rows(source: Path | ParsedJson, fix: str, *inside: str, plain: str = "") -> Iterator[Row]:
     """The objects of a file or of parsed JSON.
 
     JSON lines, a list, or a list under one of the keys `inside` (the first that is present). An object of objects
@@ -231,9 +229,7 @@ def _transpose(columns: dict[str, Any]) -> Any:
     lengths = set(map(len, lists))
     if len(lists) != len(columns) or len(lengths) > 1:
         return columns
-    return [
-        dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)
-    ]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
 
 @contextmanager

@@ -118,10 +118,7 @@ def _write(result: RetrievalResult | SupportResult, out: str | Path | None) -> N
 
 
 def _rank_answers(
-    questions: Sequence[Question],
-    retriever: Retriever,
-    reranker: Reranker | None,
-    depth: int,
+    questions: Sequence[Question], retriever: Retriever, reranker: Reranker | None, depth: int
 ) -> list[dict[str, Any]]:
     """For each question the ranks of its gold answers, distinct and as annotated, and the seconds it took."""
     start = perf_counter()
@@ -162,8 +159,7 @@ def _summarize(
         answer_recall={k: answer_recall(distinct, k) for k in cutoffs},
         annotated_recall={k: answer_recall(annotated, k) for k in cutoffs},
         any_recall={
-            k: sum(any_answer_recall(own, k) for own in ranks) / len(records)
-            for k in cutoffs
+            k: sum(any_answer_recall(own, k) for own in ranks) / len(records) for k in cutoffs
         },
         mrr=sum(map(reciprocal_rank, ranks)) / len(records),
         seconds_per_question=sum(one["seconds"] for one in records) / len(records),
@@ -223,9 +219,7 @@ def evaluate_support(
     claims = list(data)[:limit]
     labels = [claim.label == "supported" for claim in claims]
     if all(labels) or not any(labels):
-        raise BadInput(
-            f"'{dataset}' needs claims of both kinds. Leave --limit out, or raise it."
-        )
+        raise BadInput(f"'{dataset}' needs claims of both kinds. Leave --limit out, or raise it.")
     scores: list[float] = []
     for start in range(0, len(claims), _SUPPORT_BATCH):
         batch = claims[start : start + _SUPPORT_BATCH]
@@ -319,9 +313,7 @@ def _best_threshold(labels: NDArray[np.bool_], scores: NDArray[np.float64]) -> f
 # other datasets.
 
 
-def gold_case(
-    question: Question, more: Mapping[str, Question] | None = None
-) -> Case | None:
+def gold_case(question: Question, more: Mapping[str, Question] | None = None) -> Case | None:
     """A case with the annotated readings, in their order; None where there are not two of them.
 
     A question without answers of its own (some of CAmbigNQ's) has those of the same id in `more`, AmbigNQ's.
@@ -353,9 +345,7 @@ def _with_every_reading(question: Question) -> Question:
 
 
 def make_clarifications(
-    questions: Sequence[Question],
-    more: Iterable[Question] = (),
-    clarifier: Clarifier | None = None,
+    questions: Sequence[Question], more: Iterable[Question] = (), clarifier: Clarifier | None = None
 ) -> list[dict[str, Any]]:
     """A record in CAmbigNQ's form for each question with several gold readings: what `score cambignq` reads as
     predictions, and what a generator can be trained on."""
@@ -379,11 +369,7 @@ def _record(question: Question, case: Case) -> dict[str, Any]:
     clarification = case.clarification
     assert clarification is not None
     answers = [
-        {
-            "question": reading.question,
-            "answer": [reading.answer],
-            "clarification": option.label,
-        }
+        {"question": reading.question, "answer": [reading.answer], "clarification": option.label}
         for option in clarification.options
         for reading in option.readings
     ]

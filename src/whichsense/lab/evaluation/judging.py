@@ -136,9 +136,7 @@ class Form:
     questions: tuple[JudgedQuestion, ...]
     reader: str = ""
     """Who filled it in."""
-    provenance: Mapping[str, Any] = field(
-        default_factory=dict, metadata={"json": False}
-    )
+    provenance: Mapping[str, Any] = field(default_factory=dict, metadata={"json": False})
 
     @property
     def shown(self) -> int:
@@ -171,9 +169,7 @@ class Form:
         """Read what `to_json` wrote. Raises `BadInput` where a field is missing or wrong."""
         schema = value.get("schema") if isinstance(value, Mapping) else None
         if schema not in (1, _SCHEMA):
-            raise BadInput(
-                f"This is not a form of schema {_SCHEMA} or 1 (its schema: {schema!r})."
-            )
+            raise BadInput(f"This is not a form of schema {_SCHEMA} or 1 (its schema: {schema!r}).")
         fields = dict(value)
         if schema == 1:
             fields["draw"] = "several" if fields.pop("several", None) else "all"
@@ -234,9 +230,7 @@ def draw_form(
     if out.suffix != ".json":
         raise BadInput(f"The form is a JSON file; '{out}' is not. Give --out FORM.json")
     if out.exists():
-        raise BadInput(
-            f"'{out}' exists and may hold marks. Remove it, or give another --out."
-        )
+        raise BadInput(f"'{out}' exists and may hold marks. Remove it, or give another --out.")
     every, paths = questions_of(dataset, data_dir)
     if draw == "ambiguous":
         every = [question for question in every if question.is_ambiguous]
@@ -273,9 +267,7 @@ def draw_questions(questions: list[Question], seed: int) -> list[Question]:
     return drawn
 
 
-def _ask_until(
-    goal: _Goal, answerer: Answerer, journal: Journal, progress: Progress
-) -> None:
+def _ask_until(goal: _Goal, answerer: Answerer, journal: Journal, progress: Progress) -> None:
     """Ask question by question until enough of them go into the form, or none is left."""
     taken = len(_choose(goal, journal)[0])
 
@@ -296,9 +288,7 @@ def _ask_until(
     report(1.0, sum(1 for _ in journal.answered()))
 
 
-def _choose(
-    goal: _Goal, journal: Journal
-) -> tuple[list[JudgedQuestion], dict[str, int]]:
+def _choose(goal: _Goal, journal: Journal) -> tuple[list[JudgedQuestion], dict[str, int]]:
     """The questions of the form, and how many of those asked until then got several readings, one, or none."""
     chosen: list[JudgedQuestion] = []
     counts = {"none": 0, "one": 0, "several": 0}
@@ -407,9 +397,7 @@ def _without_marks(form: Form) -> list[JudgedQuestion]:
     return [
         replace(
             question,
-            readings=tuple(
-                [replace(reading, marks=Marks()) for reading in question.readings]
-            ),
+            readings=tuple([replace(reading, marks=Marks()) for reading in question.readings]),
         )
         for question in form.questions
     ]
@@ -638,9 +626,7 @@ def _agreement(judged: Judged) -> dict[str, Agreement]:
 def _areas(judged: Judged) -> dict[str, Area]:
     scores: dict[str, Callable[[ShownReading], float | None]] = {
         "confidence": lambda reading: reading.confidence,
-        "asked_again": lambda reading: (
-            reading.asked_again.own if reading.asked_again else None
-        ),
+        "asked_again": lambda reading: reading.asked_again.own if reading.asked_again else None,
     }
     readings, flat = _shown_readings(judged), _flatten(judged)
     return {name: _area(list(map(of, readings)), flat) for name, of in scores.items()}
@@ -686,9 +672,7 @@ def _bands(judged: Judged) -> list[Band]:
     return bands
 
 
-def _mean_shares(
-    flat: Sequence[Sequence[Labels]], places: Sequence[int]
-) -> dict[str, float]:
+def _mean_shares(flat: Sequence[Sequence[Labels]], places: Sequence[int]) -> dict[str, float]:
     """The share of these readings with each label, over all readers."""
     own = [labels[place] for labels in flat for place in places]
     return {name: sum(one[name] for one in own) / len(own) for name in LABELS}

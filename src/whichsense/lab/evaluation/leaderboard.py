@@ -158,9 +158,7 @@ def evaluate_systems(
             name = entry.name or predictions.stem
         else:
             name, predictions = run(table, setting)
-        result = score(
-            benchmark, questions, predictions, allow_missing=True, name=name, **models
-        )
+        result = score(benchmark, questions, predictions, allow_missing=True, name=name, **models)
         rows.append(_row(result, predictions))
     return Leaderboard(
         dataset=config.dataset,

@@ -65,10 +65,7 @@ class SquadReader:
         windows: list[list[tuple[float, list[_ScoredSpan]]]] = [[] for _ in pairs]
         for number, null, spans in self._windows(pairs):
             windows[number].append((null, spans))
-        return [
-            best_answer(text, own)
-            for (_, text), own in zip(pairs, windows, strict=True)
-        ]
+        return [best_answer(text, own) for (_, text), own in zip(pairs, windows, strict=True)]
 
     def _windows(
         self, pairs: Sequence[tuple[str, str]]
@@ -103,9 +100,7 @@ class SquadReader:
             yield int(owner[row]), null, list(_spans(starts[row], ends[row], places))
 
 
-def _spans(
-    starts: Any, ends: Any, places: dict[int, tuple[int, ...]]
-) -> Iterator[_ScoredSpan]:
+def _spans(starts: Any, ends: Any, places: dict[int, tuple[int, ...]]) -> Iterator[_ScoredSpan]:
     """The spans of a window between its likeliest first and last tokens. `places` are the text's tokens."""
     best_starts = starts.argsort()[::-1][:_BEST].tolist()
     best_ends = ends.argsort()[::-1][:_BEST].tolist()

@@ -150,9 +150,7 @@ def _documents(question: Question) -> list[tuple[str, str]]:
 # The setting of an experiment: what a system predicts, and what the dataset gives it beside the
 # question.
 
-Goal = Literal[
-    "readings", "ambiguity", "clarification", "clarified answers", "long answer"
-]
+Goal = Literal["readings", "ambiguity", "clarification", "clarified answers", "long answer"]
 Given = Literal["question", "answers", "clarification", "documents"]
 Options = Literal["bound", "read", "dialogue"]
 ForWhom = Literal["benchmarks", "people"]
@@ -310,14 +308,11 @@ def _ungrouped(clarification: Clarification) -> tuple[Option, ...]:
     return tuple(options)
 
 
-def _in_dialogue(
-    question: str, clarification: Clarification, answers: Sequence[str]
-) -> list[str]:
+def _in_dialogue(question: str, clarification: Clarification, answers: Sequence[str]) -> list[str]:
     """What a person gets who replies with the words of each option: its answer, another one's, or none where the reply
     is not understood as a choice."""
     by_id = {
-        option.id: answer
-        for option, answer in zip(clarification.options, answers, strict=True)
+        option.id: answer for option, answer in zip(clarification.options, answers, strict=True)
     }
     given = []
     for option in clarification.options:
@@ -362,9 +357,7 @@ def _long_answer(case: Case) -> dict[str, Any]:
     for citation in case.long_answer.sentences:
         numbers = []
         for passage in citation.passages:
-            documents.setdefault(
-                passage.id, {"title": passage.title, "text": passage.text}
-            )
+            documents.setdefault(passage.id, {"title": passage.title, "text": passage.text})
             numbers.append(list(documents).index(passage.id) + 1)
         sentences.append({"sentence": citation.sentence, "citations": numbers})
     return {
@@ -420,9 +413,7 @@ class Journal:
 
     def missing(self, size: int) -> list[Sequence[Question]]:
         """The questions without a record, in batches of `size`."""
-        todo = [
-            question for question in self.questions if question.id not in self._records
-        ]
+        todo = [question for question in self.questions if question.id not in self._records]
         return [todo[start : start + size] for start in range(0, len(todo), size)]
 
     def report(self, progress: Progress) -> None:
@@ -430,9 +421,7 @@ class Journal:
         total, done = len(self.questions), len(self._records)
         progress(done / total, done)
         if self._lines and self._stop() and done < total:
-            raise Stopped(
-                "Stopped. Run the same command again: it resumes with the next question."
-            )
+            raise Stopped("Stopped. Run the same command again: it resumes with the next question.")
 
     def add(self, question: Question, record: Mapping[str, Any]) -> None:
         if self._lines:
@@ -461,9 +450,7 @@ def _refuse_repeated_ids(questions: Sequence[Question]) -> None:
     counts = Counter(question.id for question in questions)
     for name, count in counts.items():
         if count > 1:
-            raise BadInput(
-                f"Several questions have the id {name!r}. Give each an id of its own."
-            )
+            raise BadInput(f"Several questions have the id {name!r}. Give each an id of its own.")
 
 
 def _digest(questions: Sequence[Question]) -> str:
@@ -579,15 +566,10 @@ def predict(
     where = provenance(paths)
     where |= {key: about[key] for key in ("system", "dataset", "setting")}
     written = {
-        question.id: record["prediction"]
-        for question, record in zip(questions, done, strict=True)
+        question.id: record["prediction"] for question, record in zip(questions, done, strict=True)
     }
     write_atomically(out, as_json(written))
-    facts = {
-        "questions": len(questions),
-        "seconds_per_question": taken,
-        "provenance": where,
-    }
+    facts = {"questions": len(questions), "seconds_per_question": taken, "provenance": where}
     write_atomically(beside(out), as_json(facts, indent=2))
     journal.finish()
     return Predicted(out, len(questions), taken, where)
@@ -598,9 +580,7 @@ def beside(out: Path) -> Path:
     return out.with_name(f"{out.name}.about.json")
 
 
-def is_of(
-    out: Path, system: Mapping[str, Any], dataset: str, setting: Setting = READINGS
-) -> bool:
+def is_of(out: Path, system: Mapping[str, Any], dataset: str, setting: Setting = READINGS) -> bool:
     """Whether a prediction file is there and was made by this very system over this dataset in this setting."""
     if not out.exists() or not beside(out).exists():
         return False
@@ -625,9 +605,7 @@ class Tuned:
     questions: int
 
 
-def tune(
-    pipeline: Pipeline, questions: Sequence[Question], progress: Progress = silent
-) -> Tuned:
+def tune(pipeline: Pipeline, questions: Sequence[Question], progress: Progress = silent) -> Tuned:
     """Answer all questions once, then try every threshold on what the verifier scored."""
     verifier = pipeline.verifier
     if not isinstance(verifier, LMVerifier):
@@ -646,17 +624,11 @@ def tune(
     threshold, score = tuned_threshold(scored, questions, _f1)
     given = [above(readings, verifier.threshold) for readings in scored]
     return Tuned(
-        threshold,
-        score,
-        _mean(questions, given),
-        _mean(questions, answered),
-        len(questions),
+        threshold, score, _mean(questions, given), _mean(questions, answered), len(questions)
     )
 
 
-def _mean(
-    questions: Sequence[Question], readings: Sequence[Sequence[Reading]]
-) -> float:
+def _mean(questions: Sequence[Question], readings: Sequence[Sequence[Reading]]) -> float:
     return sum(map(_f1, questions, readings)) / len(questions)
 
 

@@ -104,8 +104,7 @@ def _parse_result(table: dict[str, Any], stem: str) -> Result:
         if key not in _NOT_SETTINGS:
             kinds.get(type(value), settings)[key] = value
     intervals: dict[str, Interval] = {
-        name: (float(low), float(high))
-        for name, (low, high) in table["intervals"].items()
+        name: (float(low), float(high)) for name, (low, high) in table["intervals"].items()
     }
     for question in questions.values():
         if not isinstance(question, dict):
@@ -287,13 +286,7 @@ class Comparison:
             a_mean, b_mean = self.means[name]
             row = {"a": a_mean, "b": b_mean, **asdict(test)}
             metrics[name] = row | {"verdict": self.verdict(name)}
-        return {
-            "a": self.a,
-            "b": self.b,
-            "dataset": self.dataset,
-            "n": self.n,
-            "metrics": metrics,
-        }
+        return {"a": self.a, "b": self.b, "dataset": self.dataset, "n": self.n, "metrics": metrics}
 
     def verdict(self, metric: str) -> str:
         """Which system is better by a metric; neither, if chance may explain the difference."""
@@ -344,9 +337,7 @@ def _refuse_different_questions(a: Result, b: Result) -> None:
     only_b = [key for key in b.questions if key not in a.questions]
     if only_a or only_b:
         ids = describe_ids(only_a + only_b)
-        raise BadInput(
-            f"The two results have different questions; only one of them has {ids}."
-        )
+        raise BadInput(f"The two results have different questions; only one of them has {ids}.")
 
 
 def _group_metrics(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
@@ -405,10 +396,7 @@ _KINDS = {
 
 
 def read_predictions(
-    predictions: PredictionInput,
-    gold_ids: Sequence[str] = (),
-    *,
-    answers_only: bool = False,
+    predictions: PredictionInput, gold_ids: Sequence[str] = (), *, answers_only: bool = False
 ) -> dict[str, Any]:
     """Predictions by id, in the official JSON form.
 
@@ -464,9 +452,7 @@ def _table_of_records(body: Sequence[Any], where: str) -> dict[str, Any]:
     for number, record in enumerate(body, 1):
         for key, value in _entries(record, where, number):
             if key in table:
-                raise BadInput(
-                    f"'{where}', record {number}: id '{key}' occurs a second time."
-                )
+                raise BadInput(f"'{where}', record {number}: id '{key}' occurs a second time.")
             table[key] = value
     return table
 
@@ -475,9 +461,7 @@ def _match_by_position(
     values: Sequence[Any], gold_ids: Sequence[str], where: str
 ) -> dict[str, Any]:
     if len(values) != len(gold_ids):
-        raise BadInput(
-            f"'{where}' holds {len(values)} predictions for {len(gold_ids)} questions."
-        )
+        raise BadInput(f"'{where}' holds {len(values)} predictions for {len(gold_ids)} questions.")
     return dict(zip(gold_ids, values, strict=True))
 
 
@@ -534,9 +518,7 @@ def align(
     absent = {*missing, *empty}  # scored as zero
     checked = _check_all(gold, table, where, check, absent)
     if len(absent) == len(gold):
-        raise BadInput(
-            f"'{where}': not one of the {len(gold)} questions has a prediction."
-        )
+        raise BadInput(f"'{where}': not one of the {len(gold)} questions has a prediction.")
     return checked
 
 

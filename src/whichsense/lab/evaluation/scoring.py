@@ -73,9 +73,7 @@ def score_ambignq(
     for key, question in golds.items():
         prediction = aligned[key]
         answers += len(prediction.answers) if prediction else 0
-        questions[key] = _score_question_ambignq(
-            question, prediction, variant, has_questions
-        )
+        questions[key] = _score_question_ambignq(question, prediction, variant, has_questions)
     multi = sum(scores["multi"] for scores in questions.values())
     values = _means(questions, has_questions)
     values["answers_per_question"] = answers / len(golds)
@@ -91,9 +89,7 @@ def score_ambignq(
     )
 
 
-def _check_questions(
-    predictions: Mapping[str, metrics.Prediction | None], where: str
-) -> bool:
+def _check_questions(predictions: Mapping[str, metrics.Prediction | None], where: str) -> bool:
     """Whether the predictions have questions: all must, or none."""
     # Without missing ones.
     given = {bool(one.questions) for one in predictions.values() if one}
@@ -143,15 +139,11 @@ def _show_prediction(prediction: metrics.Prediction | None) -> list[str]:
         return list(prediction.answers)
     return [
         f"{question} → {answer}"
-        for question, answer in zip(
-            prediction.questions, prediction.answers, strict=True
-        )
+        for question, answer in zip(prediction.questions, prediction.answers, strict=True)
     ]
 
 
-def _means(
-    questions: Mapping[str, _Scores], has_questions: bool
-) -> dict[str, float | None]:
+def _means(questions: Mapping[str, _Scores], has_questions: bool) -> dict[str, float | None]:
     every = list(questions.values())
     multi = [scores for scores in every if scores["multi"]]
     values: dict[str, float | None] = {
@@ -205,8 +197,7 @@ def _parse_prediction(value: Any) -> metrics.Prediction:
     if not all(map(_is_pair, value)):
         raise TypeError("Each pair needs a 'question' and an 'answer', both texts.")
     return metrics.Prediction(
-        tuple(pair["answer"] for pair in value),
-        tuple(pair["question"] for pair in value),
+        tuple(pair["answer"] for pair in value), tuple(pair["question"] for pair in value)
     )
 
 
@@ -221,11 +212,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def score_ambiguity(
-    gold: GoldInput,
-    predictions: PredictionInput,
-    *,
-    allow_missing: bool = False,
-    name: str = "",
+    gold: GoldInput, predictions: PredictionInput, *, allow_missing: bool = False, name: str = ""
 ) -> Result:
     """Score decisions, `{id: true}` or `{id: {"ambiguous": true}}`, against AmbigNQ's annotations.
 
@@ -265,9 +252,7 @@ def _as_decision(value: Any) -> bool:
     return decision
 
 
-def _ambiguity_intervals(
-    rows: Sequence[Mapping[str, Any]],
-) -> dict[str, tuple[float, float]]:
+def _ambiguity_intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
     for name in ("correct", "ambiguous", "predicted_ambiguous", "both"):
         columns[name] = column(rows, name)
@@ -295,11 +280,7 @@ _NQ_FIX = "Is it NQ-open's or TriviaQA's file, or one of their form?"
 
 
 def score_nq(
-    gold: GoldInput,
-    predictions: PredictionInput,
-    *,
-    allow_missing: bool = False,
-    name: str = "",
+    gold: GoldInput, predictions: PredictionInput, *, allow_missing: bool = False, name: str = ""
 ) -> Result:
     """EM by any alias and by the first one, of the first prediction; oracle EM of all predictions.
 
@@ -315,8 +296,7 @@ def score_nq(
         is_empty=_is_empty,
     )
     questions = {
-        key: _score_question_nq(question, aligned[key] or ())
-        for key, question in golds.items()
+        key: _score_question_nq(question, aligned[key] or ()) for key, question in golds.items()
     }
     return _mean_result("nq", result_name(name, predictions), questions, _NQ_METRICS)
 
@@ -341,15 +321,8 @@ def _is_empty(prediction: Any) -> bool:
     return prediction in ([], "")
 
 
-def _score_question_nq(
-    question: Question, predicted: tuple[str, ...]
-) -> dict[str, Any]:
-    aliases = [
-        alias
-        for answers in question.answer_sets
-        for names in answers
-        for alias in names
-    ]
+def _score_question_nq(question: Question, predicted: tuple[str, ...]) -> dict[str, Any]:
+    aliases = [alias for answers in question.answer_sets for names in answers for alias in names]
     scores: dict[str, Any] = dict.fromkeys(_NQ_METRICS, 0.0)
     if predicted:
         # The first prediction counts; oracle EM takes the best of all.
@@ -395,11 +368,7 @@ _RAMDOCS_METRICS = (
 
 
 def score_ramdocs(
-    gold: GoldInput,
-    predictions: PredictionInput,
-    *,
-    allow_missing: bool = False,
-    name: str = "",
+    gold: GoldInput, predictions: PredictionInput, *, allow_missing: bool = False, name: str = ""
 ) -> Result:
     """Score answers, `{id: [answer…]}` or `{id: [{question, answer}…]}`. An answer counts where it is a gold one, or
     one of the two holds all words of the other in a row."""
@@ -430,9 +399,7 @@ def _score_question_ramdocs(
     gold = [aliases[0] for aliases in question.annotations[0].answers]
     scores = set_scores(gold, predicted)
     gives_wrong = any(
-        contains_answer(answer, wrong)
-        for wrong in question.wrong_answers
-        for answer in predicted
+        contains_answer(answer, wrong) for wrong in question.wrong_answers for answer in predicted
     )
     return {
         "exact_match": scores.exact,
@@ -461,9 +428,7 @@ _BENCHMARKS: dict[str, Callable[..., Result]] = {
 }
 
 
-def score(
-    benchmark: str, gold: GoldInput, predictions: PredictionInput, **options: Any
-) -> Result:
+def score(benchmark: str, gold: GoldInput, predictions: PredictionInput, **options: Any) -> Result:
     """Score predictions as a benchmark's official script does.
 
     `gold` is a file in the official form, its parsed JSON, or a dataset's records. `predictions` is a file, a mapping

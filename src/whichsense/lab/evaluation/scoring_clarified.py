@@ -56,9 +56,7 @@ def overlap_metrics(name: str, overlaps: Sequence[Overlap]) -> dict[str, float |
     }
 
 
-def overlap_columns(
-    name: str, overlaps: Sequence[Overlap]
-) -> dict[str, Sequence[float]]:
+def overlap_columns(name: str, overlaps: Sequence[Overlap]) -> dict[str, Sequence[float]]:
     """One column for each part of a ratio: micro averages divide sums, not questions' scores."""
     return {
         f"{name}: precision sum": [overlap.precision_sum for overlap in overlaps],
@@ -147,10 +145,7 @@ def score_cambignq(
 
 
 def _score_question_cambignq(
-    question: ClarifiedQuestion,
-    prediction: str | None,
-    variant: _Variant,
-    corpus: _Corpus,
+    question: ClarifiedQuestion, prediction: str | None, variant: _Variant, corpus: _Corpus
 ) -> _Scores:
     """Score one question by itself, and add it to the corpus."""
     gold = question.clarification
@@ -194,9 +189,7 @@ def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float 
     }
 
 
-def _add_bert_scores(
-    rows: Sequence[_Scores], corpus: _Corpus, model: str | Path
-) -> float:
+def _add_bert_scores(rows: Sequence[_Scores], corpus: _Corpus, model: str | Path) -> float:
     from whichsense.lab.evaluation.metric_models import TokenVectors
     from whichsense.lab.metrics.cambignq import bert_score
 
@@ -206,9 +199,7 @@ def _add_bert_scores(
     return sum(scores) / len(scores)
 
 
-def _cambignq_intervals(
-    rows: Sequence[_Scores], corpus: _Corpus
-) -> dict[str, Interval]:
+def _cambignq_intervals(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, Interval]:
     columns: dict[str, Sequence[float]] = {
         "n": [1.0] * len(rows),
         "category_em": column(rows, "category_em"),
@@ -383,9 +374,7 @@ def _overlaps(
 def _score_question_clarified(
     question: ClarifiedQuestion, prediction: _Prediction, overlaps: dict[str, Overlap]
 ) -> _Scores:
-    scores: _Scores = {
-        f"{group}_f1": ratio([overlap]).f1 for group, overlap in overlaps.items()
-    }
+    scores: _Scores = {f"{group}_f1": ratio([overlap]).f1 for group, overlap in overlaps.items()}
     answers = prediction.options
     hits = _included(question.clarified_answers, answers)
     lengths = [len(answer.split()) for answer in answers]

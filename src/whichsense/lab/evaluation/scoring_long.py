@@ -189,9 +189,7 @@ def _disambiguations(question: LongQuestion) -> _Pairs:
 
 
 def _score_question(question: LongQuestion, pairs: _Pairs, prediction: str) -> _Scores:
-    by_reference = [
-        rouge_l(reference.text, prediction) for reference in question.long_answers
-    ]
+    by_reference = [rouge_l(reference.text, prediction) for reference in question.long_answers]
     return {
         "rouge_l": max(by_reference),
         "rouge_l_by_reference": by_reference,
@@ -253,10 +251,7 @@ def _references(rows: Sequence[_Scores], variant: _Variant) -> list[list[float]]
 
 
 def _means(
-    rows: Sequence[_Scores],
-    references: list[list[float]],
-    variant: _Variant,
-    has_reader: bool,
+    rows: Sequence[_Scores], references: list[list[float]], variant: _Variant, has_reader: bool
 ) -> dict[str, float | None]:
     best = column(rows, "rouge_l")
     values: dict[str, float | None] = {
@@ -295,9 +290,7 @@ def _intervals(
         columns[rouge_columns[-1]] = scores
     statistics["rouge_l"] = _highest_mean(rouge_columns)
     if has_reader:
-        statistics["dr"] = _geometric_mean(
-            statistics["disambig_f1"], statistics["rouge_l"]
-        )
+        statistics["dr"] = _geometric_mean(statistics["disambig_f1"], statistics["rouge_l"])
     return bootstrap_intervals(columns, statistics)
 
 

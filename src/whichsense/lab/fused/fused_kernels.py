@@ -66,9 +66,7 @@ def gelu_forward_kernel(
         both = (row < tokens)[:, None] & inside[None, :]
         value = tl.load(u + at, mask=both, other=0.0).to(tl.float32)
         value = value * normal_share(value, value * value)
-        value = thinned(
-            value, row[:, None] * SIZE, column[None, :], start, factor, DROPPED
-        )
+        value = thinned(value, row[:, None] * SIZE, column[None, :], start, factor, DROPPED)
         tl.store(h + at, value.to(h.dtype.element_ty), mask=both)
 
 
@@ -196,26 +194,20 @@ def softmax_forward_kernel(
     lane = tl.arange(0, BLOCK)
     high = tl.full((BLOCK,), -float("inf"), tl.float32)
     for first in range(0, length, BLOCK):
-        s = tl.load(
-            scores + at + first + lane, mask=first + lane < length, other=-float("inf")
-        )
+        s = tl.load(scores + at + first + lane, mask=first + lane < length, other=-float("inf"))
         high = tl.maximum(high, s.to(tl.float32))
     top = tl.max(high, 0) * scale  # scale is positive
     mass = tl.zeros((BLOCK,), tl.float32)
     left = tl.zeros((BLOCK,), tl.float32)
     for first in range(0, span, BLOCK):
         column = first + lane
-        s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(
-            tl.float32
-        )
+        s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(tl.float32)
         p = tl.exp2(s * scale - top)
         mass += p
         if DROPPED > 0:
             p = tl.where(is_kept(line * span, column, start, factor, DROPPED), p, 0.0)
             left += p
-        tl.store(
-            weights + at + column, p.to(weights.dtype.element_ty), mask=column < span
-        )
+        tl.store(weights + at + column, p.to(weights.dtype.element_ty), mask=column < span)
     whole = tl.sum(mass, 0)
     share = (4294967296.0 / (4294967296 - DROPPED)) / whole
     tl.store(levels + line, top + tl.log2(whole))
@@ -236,12 +228,10 @@ def softmax_backward_kernel(
     length = tl.load(lengths + question)
     at = question.to(tl.int64) * stride + row.to(tl.int64) * span
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(
+    s = tl.load(scores + at + column, mask=column < length, other=-float("inf")).to(tl.float32)
+    g = tl.load(dweights + line.to(tl.int64) * span + column, mask=column < length, other=0.0).to(
         tl.float32
     )
-    g = tl.load(
-        dweights + line.to(tl.int64) * span + column, mask=column < length, other=0.0
-    ).to(tl.float32)
     p = tl.exp2(s * scale - tl.load(levels + line))
     g = g / tl.load(factors + line) + tl.load(lifts + line)
     g = thinned(g, line * span, column, start, factor, DROPPED)
@@ -300,18 +290,12 @@ def attention_forward_kernel(
             fade = tl.exp2(high - new)
             mass = mass * fade + tl.sum(p, 1)
             if DROPPED > 0:
-                p = tl.where(
-                    is_kept(line[:, None], key[None, :], start, factor, DROPPED), p, 0.0
-                )
+                p = tl.where(is_kept(line[:, None], key[None, :], start, factor, DROPPED), p, 0.0)
             v = load_rows(base + 2 * HEADS * WIDTH, key, step, lane, length)
             found = tl.dot(p.to(v.dtype), v, found * fade[:, None])
             high = new
         found = found * ((4294967296.0 / (4294967296 - DROPPED)) / mass)[:, None]
-        at = (
-            (begin + row[:, None]).to(tl.int64) * (HEADS * WIDTH)
-            + head * WIDTH
-            + lane[None, :]
-        )
+        at = (begin + row[:, None]).to(tl.int64) * (HEADS * WIDTH) + head * WIDTH + lane[None, :]
         tl.store(out + at, found.to(out.dtype.element_ty), mask=(row < length)[:, None])
         tl.store(
             levels + head.to(tl.int64) * tokens + begin + row,
@@ -357,20 +341,14 @@ def query_gradient_kernel(
             p = tl.exp2(tl.dot(q, tl.trans(k)) * scale - level[:, None])
             dp = tl.dot(g, tl.trans(v))
             if DROPPED > 0:
-                dp = tl.where(
-                    is_kept(line[:, None], key[None, :], start, factor, DROPPED),
-                    dp,
-                    0.0,
-                )
+                dp = tl.where(is_kept(line[:, None], key[None, :], start, factor, DROPPED), dp, 0.0)
             dq = tl.dot(
                 (p * (dp - delta[:, None])).to(k.dtype), k, dq
             )  # keys behind the end are zeros
         dq = dq * (plain_scale * (4294967296.0 / (4294967296 - DROPPED)))
         tl.store(dqkv + begin.to(tl.int64) * step + head * WIDTH + row[:, None] * step + lane[None, :],
                  dq.to(dqkv.dtype.element_ty), mask=there)  # fmt: skip
-        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (
-            2 * side
-        ) + head * WIDTH
+        of_block = (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side) + head * WIDTH
         tl.store(sums + of_block + lane, tl.sum(dq, 0))  # rows behind the end are zeros
 
 
@@ -401,9 +379,7 @@ def key_gradient_kernel(
             row = top + inner
             q = load_rows(base, row, step, lane, length)
             g = load_rows(given, row, side, lane, length)
-            level = tl.load(
-                levels + of_head + row, mask=row < length, other=float("inf")
-            )
+            level = tl.load(levels + of_head + row, mask=row < length, other=float("inf"))
             delta = tl.load(deltas + of_head + row, mask=row < length, other=0.0)
             p = tl.exp2(tl.dot(q, tl.trans(k)) * scale - level[:, None])
             dp = tl.dot(g, tl.trans(v))
@@ -415,16 +391,12 @@ def key_gradient_kernel(
                 dp = tl.where(keep, dp, 0.0)
             dv = tl.dot(tl.trans(shown.to(g.dtype)), g, dv)
             dk = tl.dot(tl.trans((p * (dp - delta[:, None])).to(g.dtype)), q, dk)
-        dk = tl.where(
-            there, dk * (plain_scale * (4294967296.0 / (4294967296 - DROPPED))), 0.0
-        )
+        dk = tl.where(there, dk * (plain_scale * (4294967296.0 / (4294967296 - DROPPED))), 0.0)
         dv = tl.where(there, dv * (4294967296.0 / (4294967296 - DROPPED)), 0.0)
         grads = dqkv + begin.to(tl.int64) * step + head * WIDTH
         tl.store(grads + side + at, dk.to(dqkv.dtype.element_ty), mask=there)
         tl.store(grads + 2 * side + at, dv.to(dqkv.dtype.element_ty), mask=there)
         of_block = (
-            (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side)
-            + side
-            + head * WIDTH
+            (sequence * tl.num_programs(0) + block).to(tl.int64) * (2 * side) + side + head * WIDTH
         )
         tl.store(sums + of_block + lane, tl.sum(dv, 0))

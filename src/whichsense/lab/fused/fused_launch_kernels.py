@@ -32,11 +32,7 @@ def _gelu_grid(u, times=1):
 
 def _programs(x: Tensor) -> int:
     """Of the norms: each takes many rows, so that what they add up to the weights' gradients is small."""
-    most = (
-        torch.cuda.get_device_properties(x.device).multi_processor_count * 16
-        if x.is_cuda
-        else 3
-    )
+    most = torch.cuda.get_device_properties(x.device).multi_processor_count * 16 if x.is_cuda else 3
     return min(x.shape[0], most)
 
 
@@ -47,9 +43,7 @@ def _block(size: int) -> int:
 def norm_forward(x, change, weight, bias, seed, *, epsilon, dropped):
     tokens, size = x.shape
     y, total = torch.empty_like(x), torch.empty_like(x)
-    mean, spread = (
-        torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2)
-    )
+    mean, spread = (torch.empty(tokens, dtype=torch.float32, device=x.device) for _ in range(2))
     fused_kernels.norm_forward_kernel[(_programs(x),)](
         x, change, weight, bias, y, total, mean, spread, seed, tokens, epsilon,
         SIZE=size, DROPPED=dropped, BLOCK=_block(size), num_warps=2,
@@ -102,16 +96,12 @@ def attention_forward(qkv: Tensor, rows: RaggedRows, seed, *, heads, scale, drop
     return out, levels
 
 
-def attention_backward(
-    dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped
-):
+def attention_backward(dout, qkv, out, levels, rows: RaggedRows, seed, *, heads, scale, dropped):
     width = qkv.shape[1] // (3 * heads)
     dqkv, deltas = torch.empty_like(qkv), torch.empty_like(levels)
     blocks = _blocks(rows, heads)
     sums = torch.zeros(
-        (rows.rows * blocks[0], 2, heads * width),
-        dtype=torch.float32,
-        device=qkv.device,
+        (rows.rows * blocks[0], 2, heads * width), dtype=torch.float32, device=qkv.device
     )
     common = {"HEADS": heads, "WIDTH": width, "DROPPED": dropped}
     fused_kernels.query_gradient_kernel[blocks](
@@ -143,9 +133,7 @@ def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
     return levels, factors, masses
 
 
-def softmax_backward(
-    scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped
-):
+def softmax_backward(scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped):
     questions, rows, span = scores.shape
     fused_kernels.softmax_backward_kernel[(-(-span // _BACKWARD), rows, questions)](
         scores, dweights, *rows_of_softmax, lengths, seed, scores.stride(0), span, scale * _LOG2E, scale,

@@ -125,12 +125,7 @@ def _feed_backward(
 
 
 def _attention_backward(
-    dy: _Pair,
-    kept: _Attention,
-    normed: _Normed,
-    rows: RaggedRows,
-    seeds: Tensor,
-    plan: Plan,
+    dy: _Pair, kept: _Attention, normed: _Normed, rows: RaggedRows, seeds: Tensor, plan: Plan
 ) -> tuple[_Pair, list[Tensor]]:
     run = kernels(dy[0])
     dtotal, g, sums = run.norm_backward(*dy, *normed, seeds[1], dropped=plan.dropped)
@@ -173,25 +168,14 @@ class _Layer(torch.autograd.Function):
         )
         dz = [one.contiguous() for one in gradients if one is not None]
         dy, of_feed = _feed_backward(
-            (dz[0], dz[1] if len(dz) > 1 else None),
-            second,
-            second_norm,
-            seeds,
-            ctx.plan,
+            (dz[0], dz[1] if len(dz) > 1 else None), second, second_norm, seeds, ctx.plan
         )
-        dx, of_attention = _attention_backward(
-            dy, first, first_norm, rows, seeds, ctx.plan
-        )
+        dx, of_attention = _attention_backward(dy, first, first_norm, rows, seeds, ctx.plan)
         return (*dx, None, None, None, None, *of_attention, *of_feed)
 
 
 def fused_layer(
-    x: Tensor,
-    same: Tensor,
-    w: EncoderWeights,
-    rows: RaggedRows,
-    seeds: Tensor,
-    plan: Plan,
+    x: Tensor, same: Tensor, w: EncoderWeights, rows: RaggedRows, seeds: Tensor, plan: Plan
 ) -> tuple[Tensor, Tensor]:
     """(tokens, size), and the same again → these of the next layer."""
     tensors = (
@@ -207,12 +191,7 @@ def fused_layer(
 
 
 def fused_encoder(
-    x: Tensor,
-    layers: Sequence[EncoderWeights],
-    rows: RaggedRows,
-    plan: Plan,
-    *,
-    saves_memory: bool,
+    x: Tensor, layers: Sequence[EncoderWeights], rows: RaggedRows, plan: Plan, *, saves_memory: bool
 ) -> Tensor:
     """All layers; with `saves_memory` each one's inside is computed anew on the way back."""
     same = x
@@ -251,13 +230,7 @@ class _Table:
     """
 
     def __init__(
-        self,
-        memory: Tensor,
-        rows: RaggedRows,
-        layers: int,
-        heads: int,
-        length: int,
-        plan: Plan,
+        self, memory: Tensor, rows: RaggedRows, layers: int, heads: int, length: int, plan: Plan
     ) -> None:
         self.rows = rows.aligned(_ALIGNED)
         self.memory = _padded(memory, self.rows)
@@ -272,9 +245,7 @@ class _Table:
         self.unread = layers
         """Of whose gradient nothing is known yet."""
 
-    def attend(
-        self, queries: Tensor, layer: int
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def attend(self, queries: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(questions, heads, length, size) → weighted sums of that shape; levels, factors, masses (questions, rows)."""
         weights, scores = self.left[:, :, layer].unbind(1)
         asked = self.right[:, 1, layer]
@@ -285,23 +256,17 @@ class _Table:
         )
         return torch.bmm(weights, self.memory).view(queries.shape), *of_rows
 
-    def turn(
-        self, dfound: Tensor, dmass: Tensor, kept: Sequence[Tensor], layer: int
-    ) -> Tensor:
+    def turn(self, dfound: Tensor, dmass: Tensor, kept: Sequence[Tensor], layer: int) -> Tensor:
         """The gradient of a layer's queries; `kept` is what `attend` gave."""
         scores = self.left[:, 1, layer]
         given = self.right[:, 0, layer]
         found, levels, factors, masses = kept
         run = kernels(scores)
         given.view(dfound.shape).copy_(dfound)
-        deltas = (dfound.float() * found.float()).sum(-1) + dmass * masses.view(
-            dmass.shape
-        )
+        deltas = (dfound.float() * found.float()).sum(-1) + dmass * masses.view(dmass.shape)
         dweights = torch.bmm(given, self.memory.transpose(1, 2))
         shape = levels.shape
-        of_rows = RowsOfSoftmax(
-            levels, factors, deltas.reshape(shape), dmass.reshape(shape)
-        )
+        of_rows = RowsOfSoftmax(levels, factors, deltas.reshape(shape), dmass.reshape(shape))
         run.softmax_backward(
             scores, dweights, of_rows, self.lengths, self.seeds[layer], **self.options
         )
@@ -314,9 +279,7 @@ class _Table:
             raise RuntimeError(
                 "The memory's gradient was asked for before every decoder layer's was known."
             )
-        table = torch.bmm(
-            self.left.flatten(1, 3).transpose(1, 2), self.right.flatten(1, 3)
-        )
+        table = torch.bmm(self.left.flatten(1, 3).transpose(1, 2), self.right.flatten(1, 3))
         del self.left, self.right  # whoever keeps the loss keeps this
         return self.rows.flat(table)
 
@@ -352,12 +315,7 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        queries: Tensor,
-        _thread: Tensor,
-        bias: Tensor | None,
-        table: _Table,
-        layer: int,
+        ctx: Any, queries: Tensor, _thread: Tensor, bias: Tensor | None, table: _Table, layer: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         found, levels, factors, masses = table.attend(queries, layer)
         ctx.table = table
@@ -373,47 +331,26 @@ class _Attend(torch.autograd.Function):
         bias, *kept = ctx.saved_tensors
         dqueries = ctx.table.turn(dfound, dmass, kept, ctx.layer)
         # Nothing flows along the thread; that it has been handed on is all that the memory waits for.
-        return (
-            dqueries,
-            None,
-            None if bias is None else torch.zeros_like(bias),
-            None,
-            None,
-        )
+        return (dqueries, None, None if bias is None else torch.zeros_like(bias), None, None)
 
 
-def _read(
-    query: Tensor, thread: Tensor, w: CrossAttention, table: _Table, layer: int
-) -> Tensor:
+def _read(query: Tensor, thread: Tensor, w: CrossAttention, table: _Table, layer: int) -> Tensor:
     """(questions, length, heads, width) → the same: queries go through the keys' matrix, sums through the values'."""
     heads, width = query.shape[2:]
-    key, value = (
-        part.weight.to(query.dtype).view(heads, width, -1) for part in (w.key, w.value)
-    )
+    key, value = (part.weight.to(query.dtype).view(heads, width, -1) for part in (w.key, w.value))
     queries = torch.einsum("blhw,hwd->bhld", query, key)
     found, factors, masses = _Attend.apply(queries, thread, w.key.bias, table, layer)  # type: ignore[no-untyped-call]
-    seen: Tensor = (
-        torch.einsum("bhld,hwd->blhw", found, value)
-        * factors.transpose(1, 2)[..., None]
-    )
+    seen: Tensor = torch.einsum("bhld,hwd->blhw", found, value) * factors.transpose(1, 2)[..., None]
     if w.value.bias is not None:
-        seen = seen + masses.transpose(1, 2)[..., None] * w.value.bias.view(
-            heads, width
-        )
+        seen = seen + masses.transpose(1, 2)[..., None] * w.value.bias.view(heads, width)
     return seen.to(query.dtype)
 
 
 def absorbed(
-    memory: Tensor,
-    rows: RaggedRows,
-    layers: Sequence[CrossAttention],
-    length: int,
-    style: Style,
+    memory: Tensor, rows: RaggedRows, layers: Sequence[CrossAttention], length: int, style: Style
 ) -> list[Read]:
     """How each decoder layer's queries, `length` of each question, read the memory."""
-    table = _Table(
-        memory.detach(), rows, len(layers), style.heads, length, Plan.of(style)
-    )
+    table = _Table(memory.detach(), rows, len(layers), style.heads, length, Plan.of(style))
     thread: Tensor = _Shared.apply(memory, table)  # type: ignore[no-untyped-call]
     return [
         partial(_read, thread=thread, w=weights, table=table, layer=number)
@@ -478,11 +415,7 @@ class FusedNetwork(Network):
         return stack if self.model.dtype == dtype else cast_together(stack, dtype)
 
     def _reads(
-        self,
-        memory: Tensor,
-        questions: RaggedRows,
-        length: int,
-        layers: Sequence[DecoderWeights],
+        self, memory: Tensor, questions: RaggedRows, length: int, layers: Sequence[DecoderWeights]
     ) -> Sequence[Tensor | Read]:
         """How each decoder layer reads the memory: in training in the way that is least work."""
         style = self.family.decoder_style

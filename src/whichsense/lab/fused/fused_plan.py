@@ -61,11 +61,7 @@ class Plan:
 
     @property
     def attention(self) -> dict[str, Any]:
-        return {
-            "heads": self.heads,
-            "scale": self.scale,
-            "dropped": self.attention_dropped,
-        }
+        return {"heads": self.heads, "scale": self.scale, "dropped": self.attention_dropped}
 
 
 def is_fusable(style: Style) -> bool:
@@ -135,9 +131,7 @@ class KernelTrials:
             self.reading_failures = []
             if memory.is_cuda:
                 plan = Plan.of(style)
-                self.reading_failures = reading_failures(
-                    plan, memory.dtype, memory.device
-                )
+                self.reading_failures = reading_failures(plan, memory.dtype, memory.device)
         return not self.reading_failures
 
 
@@ -145,11 +139,7 @@ class _Trial:
     """Compares both implementations on random tensors, without touching the run's own random state."""
 
     def __init__(
-        self,
-        ways: tuple[Any, Any],
-        plan: Plan,
-        dtype: torch.dtype,
-        device: torch.device,
+        self, ways: tuple[Any, Any], plan: Plan, dtype: torch.dtype, device: torch.device
     ) -> None:
         self.ways = ways
         self.plan = plan
@@ -169,8 +159,7 @@ class _Trial:
             if not other.numel():
                 continue
             far = float(
-                (one.float() - other.float()).norm()
-                / other.float().norm().clamp_min(1e-12)
+                (one.float() - other.float()).norm() / other.float().norm().clamp_min(1e-12)
             )
             if not far < _NEAR:
                 self.wrong.append(f"{name} ({far:.2g})")
@@ -185,9 +174,7 @@ class _Trial:
         def both(way: Any) -> list[Tensor]:
             found = [*way.norm_forward(x, change, *rest, **options)]
             for more in (None, dy2):
-                found += way.norm_backward(
-                    dy, more, *kept, rest[0], self.seed, dropped=dropped
-                )
+                found += way.norm_backward(dy, more, *kept, rest[0], self.seed, dropped=dropped)
             return found
 
         self.compare("norm", both)
@@ -210,9 +197,7 @@ class _Trial:
 
         def both(way: Any) -> list[Tensor]:
             seen = way.attention_forward(qkv, *rest, **self.plan.attention)
-            back = way.attention_backward(
-                dout, qkv, *seen, *rest, **self.plan.attention
-            )
+            back = way.attention_backward(dout, qkv, *seen, *rest, **self.plan.attention)
             return [seen[0], *back]
 
         self.compare("attention", both)
@@ -234,9 +219,7 @@ class _Trial:
                 table[1], table[0], lengths, self.seed, **options
             )
             rows = RowsOfSoftmax(levels, factors, levels, masses)
-            way.softmax_backward(
-                table[1], dweights, rows, lengths, self.seed, **options
-            )
+            way.softmax_backward(table[1], dweights, rows, lengths, self.seed, **options)
             return [*table, levels, factors, masses]
 
         self.compare("softmax", both)

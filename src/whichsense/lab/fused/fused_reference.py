@@ -35,9 +35,7 @@ class _Cast(torch.autograd.Function):
         ]
         copies = iter(_copy(wanted))
         results: list[Tensor | None] = [None]  # of dtype
-        results.extend(
-            None if gradient is None else next(copies) for gradient in gradients
-        )
+        results.extend(None if gradient is None else next(copies) for gradient in gradients)
         return tuple(results)
 
 
@@ -45,8 +43,7 @@ def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
     """Copies of tensors, each in its own precision, by one call."""
     tensors = [tensor for tensor, _ in wanted]
     copies = [
-        torch.empty(tensor.shape, dtype=dtype, device=tensor.device)
-        for tensor, dtype in wanted
+        torch.empty(tensor.shape, dtype=dtype, device=tensor.device) for tensor, dtype in wanted
     ]
     torch._foreach_copy_(copies, tensors)
     return copies
@@ -144,9 +141,7 @@ def norm_backward(
     g = dy.float() if dy2 is None else dy.float() + dy2.float()
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
-    d = (
-        gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)
-    ) * spread[:, None]
+    d = (gw - gw.mean(1, keepdim=True) - unit * (gw * unit).mean(1, keepdim=True)) * spread[:, None]
     dtotal = d.to(dy.dtype)
     d = dtotal.float()
     if dropped:
@@ -163,9 +158,7 @@ def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
     return h.to(u.dtype)
 
 
-def gelu_backward(
-    dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int
-) -> tuple[Tensor, Tensor]:
+def gelu_backward(dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int) -> tuple[Tensor, Tensor]:
     """The gradient of u, and its sum over the tokens."""
     wide = u.float()
     slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(
@@ -178,13 +171,7 @@ def gelu_backward(
 
 
 def attention_forward(
-    qkv: Tensor,
-    rows: RaggedRows,
-    seed: Tensor,
-    *,
-    heads: int,
-    scale: float,
-    dropped: int,
+    qkv: Tensor, rows: RaggedRows, seed: Tensor, *, heads: int, scale: float, dropped: int
 ) -> tuple[Tensor, Tensor]:
     """(tokens, 3 × heads × width) → (tokens, heads × width), and what the way back needs."""
     q, _, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
@@ -205,9 +192,7 @@ def attention_backward(
         shown = thinned(p, thin, dropped)
         dp = thinned(dp, thin, dropped)
     ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale
-    parts = torch.stack(
-        [ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2
-    )
+    parts = torch.stack([ds @ k, ds.transpose(-1, -2) @ q, shown.transpose(-1, -2) @ g], 2)
     wide = rows.flat(parts.permute(0, 3, 2, 1, 4)).flatten(1)
     sums = wide.sum(0).view(3, -1)
     sums[1] = 0
@@ -243,13 +228,7 @@ class RowsOfSoftmax(NamedTuple):
 
 
 def softmax_forward(
-    scores: Tensor,
-    weights: Tensor,
-    lengths: Tensor,
-    seed: Tensor,
-    *,
-    scale: float,
-    dropped: int,
+    scores: Tensor, weights: Tensor, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Scores (questions, rows, span) of `lengths` tokens → `weights`: 1 for the largest, 0 where dropout takes them.
 
@@ -287,6 +266,4 @@ def softmax_backward(
 
 def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
     there = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.where(
-        there, scores.float() * (scale * math.log2(math.e)), float("-inf")
-    )
+    return torch.where(there, scores.float() * (scale * math.log2(math.e)), float("-inf"))

@@ -47,17 +47,13 @@ class Prediction:
     questions: tuple[str, ...] = ()
 
 
-def best_f1(
-    answer_sets: Iterable[Sequence[Sequence[str]]], answers: Sequence[str]
-) -> float:
+def best_f1(answer_sets: Iterable[Sequence[Sequence[str]]], answers: Sequence[str]) -> float:
     """F1ans: of several annotations the one that fits best counts; 0 without an answer."""
     return max(f1_answers(gold, answers) for gold in answer_sets) if answers else 0.0
 
 
 def f1_answers(
-    gold: Sequence[Sequence[str]],
-    predicted: Sequence[str],
-    variant: Variant = "released",
+    gold: Sequence[Sequence[str]], predicted: Sequence[str], variant: Variant = "released"
 ) -> float:
     """F1 between gold answers, each a list of aliases, and predicted ones.
 
@@ -66,9 +62,7 @@ def f1_answers(
     >>> f1_answers([["a", "b"], ["a"]], ["a", "b"]), f1_answers([["a"], ["a", "b"]], ["a", "b"])
     (0.5, 1.0)
     """
-    matches: list[_Match] = [
-        (i, j, (1.0,)) for i, j in _matching_answers(gold, predicted)
-    ]
+    matches: list[_Match] = [(i, j, (1.0,)) for i, j in _matching_answers(gold, predicted)]
     return _F1_BY_VARIANT[variant](matches, 0, len(gold), len(predicted))
 
 
@@ -77,9 +71,7 @@ def _matching_answers(
 ) -> list[tuple[int, int]]:
     """The indices of every gold and predicted answer that are equal after normalization."""
     if not gold or not predicted:
-        raise BadInput(
-            "F1 over answers needs at least one gold and one predicted answer."
-        )
+        raise BadInput("F1 over answers needs at least one gold and one predicted answer.")
     forms = list(map(normal_form, predicted))
     pairs = []
     for i, aliases in enumerate(gold):
@@ -90,17 +82,13 @@ def _matching_answers(
     return pairs
 
 
-def _released_f1(
-    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
-) -> float:
+def _released_f1(matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int) -> float:
     """Greedy 1:1 matching, best score first; ties by gold order, then by predicted order."""
     ordered = sorted(matches, key=lambda match: match[2][metric], reverse=True)
     return _greedy_f1(ordered, metric, n_gold + n_predicted)
 
 
-def _in_order_f1(
-    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
-) -> float:
+def _in_order_f1(matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int) -> float:
     """Greedy 1:1 matching in the order of the predictions."""
     ordered = sorted(matches, key=operator.itemgetter(1))
     return _greedy_f1(ordered, metric, n_gold + n_predicted)
@@ -120,9 +108,7 @@ def _greedy_f1(matches: Sequence[_Match], metric: int, size: int) -> float:
     return 2 * total / size
 
 
-def _paper_f1(
-    matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int
-) -> float:
+def _paper_f1(matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int) -> float:
     """Every prediction takes its best gold answer, whether another has taken it or not."""
     best: dict[int, float] = {}
     for _, j, scores in matches:
@@ -144,9 +130,7 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))
     """
     wordings = [
-        tokenize_question(wording)
-        for part in question.split("|")
-        if (wording := part.strip())
+        tokenize_question(wording) for part in question.split("|") if (wording := part.strip())
     ]
     # An empty gold question counts as one wording without words.
     return tuple(wordings) or ((),)
@@ -195,9 +179,7 @@ def score_question(
     return best
 
 
-def _score_matches(
-    prompt: str, annotation: Annotation, prediction: Prediction
-) -> list[_Match]:
+def _score_matches(prompt: str, annotation: Annotation, prediction: Prediction) -> list[_Match]:
     with_questions = bool(prediction.questions) and not annotation.single
     matches: list[_Match] = []
     for i, j in _matching_answers(annotation.answers, prediction.answers):

@@ -286,10 +286,7 @@ def _stems(text: str) -> _Words:
     >>> _stems("It was filmed in Toruń's studios.")
     ('it', 'was', 'film', 'in', 'toru', 's', 'studio')
     """
-    stems = [
-        porter_stem(word) if len(word) > 3 else word
-        for word in _WORD.findall(text.lower())
-    ]
+    stems = [porter_stem(word) if len(word) > 3 else word for word in _WORD.findall(text.lower())]
     return tuple(stems)
 
 
@@ -428,9 +425,7 @@ def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
     0.625
     """
     # one per reference
-    averages: list[float] = [
-        sum(column) / len(column) for column in zip(*scores, strict=True)
-    ]
+    averages: list[float] = [sum(column) / len(column) for column in zip(*scores, strict=True)]
     return max(averages)
 
 
@@ -469,9 +464,7 @@ def reader_scores(
 
 
 def read_all(
-    questions: Sequence[Sequence[Disambiguation]],
-    predictions: Sequence[str],
-    reader: Reader,
+    questions: Sequence[Sequence[Disambiguation]], predictions: Sequence[str], reader: Reader
 ) -> list[ReaderScores]:
     """Let a reader answer every disambiguated question from the long answers, in one call, and score it."""
     pairs = [

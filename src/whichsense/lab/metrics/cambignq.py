@@ -71,9 +71,7 @@ def option_overlap(
 
 
 def answer_overlap(
-    gold: Sequence[Sequence[str]],
-    predicted: Sequence[str],
-    one_assignment: bool = False,
+    gold: Sequence[Sequence[str]], predicted: Sequence[str], one_assignment: bool = False
 ) -> Overlap:
     """The same for clarified answers: normalized, and for each pair the alias with the longest common substring.
 
@@ -203,9 +201,7 @@ def parse_released(question: str) -> tuple[str, list[str]]:
     category, colon, rest = question.partition(":")
     if not colon:
         return _INVALID, [_INVALID]
-    options = [
-        option.strip(" ?") for part in rest.split(", or") for option in part.split(",")
-    ]
+    options = [option.strip(" ?") for part in rest.split(", or") for option in part.split(",")]
     return category, options
 
 
@@ -221,10 +217,7 @@ _Embed = Callable[[Sequence[str]], Sequence["Array"]]
 
 
 def bert_score(
-    references: Sequence[str],
-    predictions: Sequence[str],
-    embed: _Embed,
-    batch: int = 32,
+    references: Sequence[str], predictions: Sequence[str], embed: _Embed, batch: int = 32
 ) -> list[float]:
     """F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
 

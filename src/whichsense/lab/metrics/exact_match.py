@@ -92,9 +92,7 @@ def contains_answer(one: str, other: str) -> bool:
     return bool(short) and f" {short} " in f" {long} "
 
 
-def set_scores(
-    gold: Sequence[str], predicted: Sequence[str], strict: bool = False
-) -> SetScores:
+def set_scores(gold: Sequence[str], predicted: Sequence[str], strict: bool = False) -> SetScores:
     """Compare answers with gold ones; `strict` wants them equal after normalization.
 
     >>> set_scores(["1902", "3,559 people"], ["1902", "3,559"])
@@ -124,9 +122,7 @@ def _matches(one: str, other: str, strict: bool) -> bool:
 # Retrieval: recall at k over gold answers and over questions, and reciprocal rank.
 
 
-def answer_ranks(
-    answers: Sequence[Sequence[str]], texts: Sequence[str]
-) -> list[int | None]:
+def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int | None]:
     """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
     A text holds an alias where it occurs as whole words after normalization. Every text is normalized once, and only

@@ -239,9 +239,7 @@ def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     """
     size = len(one)
     if size != len(other) or not size:
-        raise BadInput(
-            f"Kappa needs two labels for each item: {size} and {len(other)} given."
-        )
+        raise BadInput(f"Kappa needs two labels for each item: {size} and {len(other)} given.")
     equal = 0
     for label, other_label in zip(one, other, strict=True):
         equal += label == other_label

@@ -151,9 +151,7 @@ def build_clarifier(options: _ClarifierOptions) -> Generation[ClarificationExamp
     evidence = data.evidence(form.passages)
     evidence.search([example.question.text for example in (*examples, *dev)])
 
-    def encode(
-        codec: Codec, example: ClarificationExample, rng: random.Random
-    ) -> EncodedExample:
+    def encode(codec: Codec, example: ClarificationExample, rng: random.Random) -> EncodedExample:
         question = example.question.text
         answers = [] if settings.answers == "none" else _first_aliases(example)
         parts = clarifier_parts(question, answers)
@@ -313,9 +311,7 @@ class _LongAnswerSettings:
 @frozen
 class _LongAnswerOptions(Seq2SeqOptions):
     model: Seq2SeqModel = Seq2SeqModel(base="t5-large")
-    form: InputForm = InputForm(
-        fusion=False, passages=5, input_tokens=2048, output_tokens=256
-    )
+    form: InputForm = InputForm(fusion=False, passages=5, input_tokens=2048, output_tokens=256)
     data: TrainingData = TrainingData(train="asqa/train", dev="asqa/dev")
     writing: _LongAnswerSettings = _LongAnswerSettings()
 
@@ -341,13 +337,9 @@ def build_long_answer(options: _LongAnswerOptions) -> Generation[_WriteExample]:
     examples = _build_examples(train, evidence, form, mode)
     dev_examples = _build_examples(dev, evidence, form, mode)
     if not examples or not dev_examples:
-        raise BadInput(
-            "No question has a long answer, nor evidence that one could be made of."
-        )
+        raise BadInput("No question has a long answer, nor evidence that one could be made of.")
 
-    def encode(
-        codec: Codec, example: _WriteExample, rng: random.Random
-    ) -> EncodedExample:
+    def encode(codec: Codec, example: _WriteExample, rng: random.Random) -> EncodedExample:
         inputs = plain(codec, example.text, form.input_tokens)
         reference = rng.choice(example.references)
         return EncodedExample(inputs, codec.target([reference], form.output_tokens))
@@ -396,9 +388,7 @@ def write_example(
     return _WriteExample(question, text, references, references)
 
 
-def _oracle(
-    question: Question, evidence: EvidenceSearch
-) -> tuple[str, tuple[str, ...]]:
+def _oracle(question: Question, evidence: EvidenceSearch) -> tuple[str, tuple[str, ...]]:
     """Everything that the annotators saw, with the added knowledge of the one who wrote most; and the long answers of
     the other annotators."""
     pairs = question.annotations[0].pairs
@@ -422,9 +412,7 @@ def _oracle(
     return text, tuple(others)
 
 
-def _annotated_contexts(
-    pairs: Sequence[QAPair], evidence: EvidenceSearch
-) -> list[SourceText]:
+def _annotated_contexts(pairs: Sequence[QAPair], evidence: EvidenceSearch) -> list[SourceText]:
     """The first annotated passage of each pair, each passage once."""
     passages: dict[Passage, None] = {
         evidence.passage(key): None for pair in pairs for key in pair.evidence[:1]

@@ -97,9 +97,7 @@ def load_reader_recipe(settings: CoTraining, where: Path, number: int) -> Recipe
 # vote best.
 
 
-def majority_answers(
-    known: Sequence[str], predictions: Sequence[Sequence[str]]
-) -> list[str]:
+def majority_answers(known: Sequence[str], predictions: Sequence[Sequence[str]]) -> list[str]:
     """The answers besides the known one (any of its aliases) that more than half of the models give.
 
     >>> majority_answers(["1962"], [["1962", "1964"], ["1962", "1964", "1965"], ["1962"]])
@@ -115,9 +113,7 @@ def majority_answers(
     ]
 
 
-def _count_votes(
-    predictions: Iterable[Sequence[str]],
-) -> tuple[Counter[str], dict[str, str]]:
+def _count_votes(predictions: Iterable[Sequence[str]]) -> tuple[Counter[str], dict[str, str]]:
     """For each normal form how many models give it, and the answer as it was written first."""
     votes: Counter[str] = Counter()
     written: dict[str, str] = {}
@@ -170,9 +166,7 @@ def _voted_f1(
 ) -> float:
     return mean(
         [
-            best_f1(
-                question.answer_sets, _voted_answers([own[at] for own in predictions])
-            )
+            best_f1(question.answer_sets, _voted_answers([own[at] for own in predictions]))
             for at, question in enumerate(questions)
         ]
     )
@@ -197,10 +191,7 @@ class QuestionVotes:
 
 
 def write_silver(
-    path: Path,
-    settings: CoTraining,
-    options: AnswerPredictionOptions,
-    models: Sequence[Path],
+    path: Path, settings: CoTraining, options: AnswerPredictionOptions, models: Sequence[Path]
 ) -> None:
     """Label the partial questions by the models' votes; one JSON line for each that they agree on."""
     lines = []
@@ -301,9 +292,7 @@ def cotrain(
 ) -> CoTrained:
     """Run all iterations, or those that are missing. `where`: the folder that the reader's recipe is named from."""
     _check_settings(settings, folder)
-    recipes = [
-        load_reader_recipe(settings, where, number) for number in range(settings.models)
-    ]
+    recipes = [load_reader_recipe(settings, where, number) for number in range(settings.models)]
     added: list[Question] = []
     files: list[Path] = []
     models: list[Path] = []
@@ -314,9 +303,7 @@ def cotrain(
         models = [model / MODEL for model in folders]
         # The silver data is written last: where it is, the models are trained.
         if not silver.exists():
-            for number, (recipe, model) in enumerate(
-                zip(recipes, folders, strict=True)
-            ):
+            for number, (recipe, model) in enumerate(zip(recipes, folders, strict=True)):
                 say(f"iteration {iteration}, model {number + 1} of {settings.models}")
                 _train_reader(train_model, recipe, model, added, files)
             write_silver(silver, settings, recipes[0].options, models)

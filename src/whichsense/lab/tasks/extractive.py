@@ -279,9 +279,7 @@ class _ExtractiveReaderTask(EncoderTask[CrossEncoder]):
         # logsumexp of each group: the maximum is taken out first, as exp would vanish.
         lowest = spans.new_full((len(groups),), -torch.inf)
         top = lowest.scatter_reduce(0, group, spans.detach(), "amax")
-        sums = spans.new_zeros(len(groups)).index_add(
-            0, group, (spans - top[group]).exp()
-        )
+        sums = spans.new_zeros(len(groups)).index_add(0, group, (spans - top[group]).exp())
         return -(sums.log() + top).mean()
 
     def evaluate(self, model: CrossEncoder) -> dict[str, float]:
@@ -322,9 +320,7 @@ class _ExtractiveReaderTask(EncoderTask[CrossEncoder]):
         return {"gamma": self._gamma, "longest_answer": longest}
 
 
-def mean_f1(
-    questions: Sequence[Question], predictions: Sequence[Sequence[Candidate]]
-) -> float:
+def mean_f1(questions: Sequence[Question], predictions: Sequence[Sequence[Candidate]]) -> float:
     """F1ans as the official script computes it; a question without an answer scores zero."""
     total = sum(
         best_f1(question.answer_sets, [one.answer for one in own])
@@ -369,9 +365,7 @@ class _AmbiguityDetectorTask(EncoderTask[AmbiguityClassifier]):
     def network(self, encoder: nn.Module) -> AmbiguityClassifier:
         return AmbiguityClassifier(encoder)
 
-    def _encode(
-        self, questions: Sequence[Question]
-    ) -> tuple[list[InputRow], list[bool]]:
+    def _encode(self, questions: Sequence[Question]) -> tuple[list[InputRow], list[bool]]:
         count = self.options.detecting.passages
         evidence = self.options.data.evidence(max(1, count))
         if count:

@@ -118,9 +118,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
         def collate(places: list[int]) -> Batch:
             encoded = [
                 self.encode(
-                    self.codec,
-                    self.examples[place],
-                    random.Random(f"{seed}/{epoch}/{place}"),
+                    self.codec, self.examples[place], random.Random(f"{seed}/{epoch}/{place}")
                 )
                 for place in places
             ]
@@ -140,12 +138,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
 
     def save(self, model: Network, folder: Path) -> None:
         generator.save(
-            folder,
-            model.model,
-            self.codec,
-            self.recipe.form,
-            task=self.task,
-            options=self.options,
+            folder, model.model, self.codec, self.recipe.form, task=self.task, options=self.options
         )
 
     def data(self) -> Sequence[Path]:
@@ -183,9 +176,7 @@ def read_answers(
 ) -> list[list[str]]:
     """A reader's answers to questions, over the hits of each."""
     cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
-    return [
-        [candidate.answer for candidate in case.answers] for case in reader.read(cases)
-    ]
+    return [[candidate.answer for candidate in case.answers] for case in reader.read(cases)]
 
 
 def mean(values: Sequence[float]) -> float:
@@ -231,9 +222,7 @@ class ReadExample:
 
 
 def build_answer_prediction(
-    options: AnswerPredictionOptions,
-    more: Sequence[Question] = (),
-    files: Sequence[Path] = (),
+    options: AnswerPredictionOptions, more: Sequence[Question] = (), files: Sequence[Path] = ()
 ) -> Generation[ReadExample]:
     """The task; co-training adds `more` training questions, which `files` hold."""
     data, form = options.data, options.form
@@ -248,9 +237,7 @@ def build_answer_prediction(
         hits = read_by(codec, form, [question.text], evidence.hits(question.text))
         examples += read_examples(question, hits, options.answers)
     if not examples:
-        raise BadInput(
-            "No training question has an answer in the passages that were found for it."
-        )
+        raise BadInput("No training question has an answer in the passages that were found for it.")
 
     return Generation(
         "answer-prediction",
@@ -299,11 +286,7 @@ def encode_reading(
     if order == "found":
         texts = [hit.passage.text for hit in example.hits[: form.passages]]
         text = " ".join(texts).lower()
-        in_order = [
-            combination
-            for combination in combinations
-            if _is_in_order(combination, text)
-        ]
+        in_order = [combination for combination in combinations if _is_in_order(combination, text)]
         combinations = in_order or combinations
     target = codec.target(rng.choice(combinations), form.output_tokens)
     return EncodedExample(inputs, target)
@@ -320,10 +303,7 @@ def _is_in_order(answers: Sequence[str], text: str) -> bool:
 
 
 def _measure_answer_prediction(
-    questions: Sequence[Question],
-    evidence: EvidenceSearch,
-    beams: int,
-    generator: Generator,
+    questions: Sequence[Question], evidence: EvidenceSearch, beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
@@ -372,8 +352,7 @@ def tag_by_list(words: Sequence[str]) -> list[bool]:
     [False, True, False, True, False, True, False]
     """
     return [
-        word.lower().strip(_EDGES) not in CLOSED_CLASS_WORDS
-        and bool(_WORD.search(word))
+        word.lower().strip(_EDGES) not in CLOSED_CLASS_WORDS and bool(_WORD.search(word))
         for word in words
     ]
 
@@ -404,9 +383,7 @@ def _load_pipeline(name: str) -> Any:
         ) from None
 
 
-def delete_span(
-    question: str, rng: random.Random, tag: _Tagger = tag_by_list
-) -> str | None:
+def delete_span(question: str, rng: random.Random, tag: _Tagger = tag_by_list) -> str | None:
     """The question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
 
     >>> delete_span("Who wrote the play the Crucible?", random.Random(3))
@@ -498,16 +475,11 @@ def build_question_disambiguation(
         examples,
         partial(_encode_rewrite, form, settings),
         measure,
-        {
-            "prompt": settings.prompt and not generates_question,
-            "others": settings.others,
-        },
+        {"prompt": settings.prompt and not generates_question, "others": settings.others},
     )
 
 
-def _pair_examples(
-    question: Question, evidence: EvidenceSearch
-) -> Iterator[_RewriteExample]:
+def _pair_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_RewriteExample]:
     """Every reading that annotators wrote a question for."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
@@ -516,19 +488,13 @@ def _pair_examples(
         for pair in annotation.pairs:
             if not pair.questions:
                 continue
-            others = [
-                other.answers[0] for other in annotation.pairs if other is not pair
-            ]
+            others = [other.answers[0] for other in annotation.pairs if other is not pair]
             # No example is left out: where no alias is held, all count.
             answers = held_aliases(pair.answers, hits) or pair.answers
-            yield _RewriteExample(
-                question.text, answers, tuple(others), pair.questions, hits
-            )
+            yield _RewriteExample(question.text, answers, tuple(others), pair.questions, hits)
 
 
-def _single_examples(
-    question: Question, evidence: EvidenceSearch
-) -> Iterator[_RewriteExample]:
+def _single_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_RewriteExample]:
     """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
     aliases = all_aliases(question)
@@ -552,9 +518,7 @@ def _encode_rewrite(
     target = codec.target([rewrite], form.output_tokens)
     weights = None
     if settings.insertion_weight:
-        weights = _insertion_weights(
-            codec.ids(prompt), target, settings.insertion_weight
-        )
+        weights = _insertion_weights(codec.ids(prompt), target, settings.insertion_weight)
     inputs = composed(codec, form, parts, example.hits, answer)
     return EncodedExample(inputs, target, weights)
 
@@ -572,9 +536,7 @@ def _draw_prompt_and_rewrite(
     return prompt or question, question
 
 
-def _insertion_weights(
-    prompt: Sequence[int], target: Sequence[int], weight: float
-) -> list[float]:
+def _insertion_weights(prompt: Sequence[int], target: Sequence[int], weight: float) -> list[float]:
     """1 for tokens that the prompt has too, in its order; 1 + weight for the others.
 
     >>> _insertion_weights([5, 6, 7], [0, 5, 9, 6, 7, 2], 3.5)
@@ -595,10 +557,7 @@ def _insertion_weights(
 
 
 def _measure_rewrites(
-    questions: Sequence[Question],
-    evidence: EvidenceSearch,
-    beams: int,
-    generator: Generator,
+    questions: Sequence[Question], evidence: EvidenceSearch, beams: int, generator: Generator
 ) -> Mapping[str, float]:
     """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
     ambiguous = [question for question in questions if question.is_ambiguous]
@@ -612,15 +571,10 @@ def _measure_rewrites(
         _score_readings(question, case.readings)
         for question, case in zip(ambiguous, rewritten, strict=True)
     ]
-    return {
-        name: mean([score[name] for score in scores])
-        for name in ("f1_edit", "f1_bleu4")
-    }
+    return {name: mean([score[name] for score in scores]) for name in ("f1_edit", "f1_bleu4")}
 
 
-def _score_readings(
-    question: Question, readings: Sequence[Reading]
-) -> Mapping[str, float]:
+def _score_readings(question: Question, readings: Sequence[Reading]) -> Mapping[str, float]:
     answers = []
     rewrites = []
     for reading in readings:
@@ -629,10 +583,7 @@ def _score_readings(
     prediction = Prediction(tuple(answers), tuple(rewrites))
     # The metric takes alternative rewrites of one reading as one string.
     golds = [
-        Annotation(
-            annotation.answers,
-            tuple("|".join(pair.questions) for pair in annotation.pairs),
-        )
+        Annotation(annotation.answers, tuple("|".join(pair.questions) for pair in annotation.pairs))
         for annotation in question.annotations
     ]
     return score_question(question.text, golds, prediction)
@@ -667,9 +618,7 @@ def _measure_restored(
     return {"f1_edit": mean(edit_f1), "bleu4": mean(bleu4)}
 
 
-QUESTION_DISAMBIGUATION = TaskSpec(
-    _QuestionDisambiguationOptions, build_question_disambiguation
-)
+QUESTION_DISAMBIGUATION = TaskSpec(_QuestionDisambiguationOptions, build_question_disambiguation)
 
 
 # Train the model of LM verification: one answer for each unambiguous question (REFUEL, section 2.3,
@@ -690,9 +639,7 @@ def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
         for questions, held in ((train, True), (dev, False))
     )
     if not examples:
-        raise BadInput(
-            "No training question has an answer in the passages that were found for it."
-        )
+        raise BadInput("No training question has an answer in the passages that were found for it.")
 
     return Generation(
         "verification",
@@ -744,16 +691,12 @@ class _DisambiguateFirstOptions(Seq2SeqOptions):
     form: InputForm = InputForm(fusion=False, passages=0, output_tokens=128)
 
 
-def build_disambiguate_first(
-    options: _DisambiguateFirstOptions,
-) -> Generation[Question]:
+def build_disambiguate_first(options: _DisambiguateFirstOptions) -> Generation[Question]:
     form = replace(options.form, passages=0)
     options = replace(options, form=form)
     examples = _ambiguous(options.data.training())
     if not examples:
-        raise BadInput(
-            "No training question is ambiguous: there is no reading to learn."
-        )
+        raise BadInput("No training question is ambiguous: there is no reading to learn.")
     dev = _ambiguous(options.data.development())
 
     def encode(codec: Codec, question: Question, rng: random.Random) -> EncodedExample:
@@ -791,9 +734,7 @@ def _measure_disambiguate_first(
         counts.append(float(len(rewrites)))
         for pair in question.annotations[0].pairs:
             gold = "|".join(pair.questions)
-            edit_f1 = [
-                question_scores(question.text, gold, rewrite)[4] for rewrite in rewrites
-            ]
+            edit_f1 = [question_scores(question.text, gold, rewrite)[4] for rewrite in rewrites]
             scores.append(max(edit_f1))
     return {"edit_f1": mean(scores), "rewrites": mean(counts)}
 

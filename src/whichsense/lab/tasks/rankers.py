@@ -81,9 +81,7 @@ class ItemTask(Task[Network, dict[str, Any]], Generic[Network]):
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], dict[str, Any]]:
         return Lazy(
             shuffle_batches(len(self.items), self.size, epoch, seed),
-            lambda places: self.collate(
-                [self.items[place] for place in places], f"{seed}/{epoch}"
-            ),
+            lambda places: self.collate([self.items[place] for place in places], f"{seed}/{epoch}"),
         )
 
 
@@ -117,12 +115,7 @@ class EncoderTask(ItemTask[Network]):
 
     def save(self, model: Network, folder: Path) -> None:
         inputs.save(
-            folder,
-            model,
-            self.inputs,
-            task=self.task,
-            config=model.config,
-            options=self.saved,
+            folder, model, self.inputs, task=self.task, config=model.config, options=self.saved
         )
 
 
@@ -143,9 +136,7 @@ class PassageList:
         return random.Random(f"{seed}/{self.question.id}")
 
 
-def build_lists(
-    questions: Sequence[Question], evidence: EvidenceSearch
-) -> list[PassageList]:
+def build_lists(questions: Sequence[Question], evidence: EvidenceSearch) -> list[PassageList]:
     """Lists of questions whose hits, or annotated evidence, hold both kinds of passages; the others teach nothing."""
     evidence.search([question.text for question in questions])
     lists = []
@@ -159,9 +150,7 @@ def build_lists(
         for key in sorted(gold_ids(question) - good.keys()):
             good[key] = evidence.passage(key)
         if good and bad:
-            lists.append(
-                PassageList(question, tuple(good.values()), tuple(bad.values()))
-            )
+            lists.append(PassageList(question, tuple(good.values()), tuple(bad.values())))
     if not lists:
         raise BadInput(
             "For no training question the index found a passage that answers it beside others that do not."
@@ -215,11 +204,7 @@ def passage_texts(passages: Sequence[Passage]) -> list[str]:
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
     """The passages of all questions, by id."""
-    return {
-        passage.id: passage
-        for one in lists
-        for passage in (*one.good, *one.bad[:_HARD])
-    }
+    return {passage.id: passage for one in lists for passage in (*one.good, *one.bad[:_HARD])}
 
 
 def pool_metrics(
@@ -343,9 +328,7 @@ def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
 def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
     """The ids of passages as numbers that are the same in every process."""
     numbers = [
-        int.from_bytes(
-            hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big"
-        )
+        int.from_bytes(hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big")
         for passage in passages
     ]
     return torch.tensor(numbers)
@@ -426,9 +409,7 @@ class _RerankerTask(EncoderTask[CrossEncoder]):
         return ranking_metrics(self.dev, orders, self.options.lists.keep)
 
 
-def _sort_by_score(
-    passages: Sequence[Passage], scores: Sequence[float]
-) -> list[Passage]:
+def _sort_by_score(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
     """The highest score first; equal ones keep their order."""
     places = sorted(range(len(passages)), key=lambda place: -scores[place])
     return [passages[place] for place in places]
@@ -520,9 +501,7 @@ class _JointRerankerTask(EncoderTask[PassagePointer]):
             fixed_vectors, fixed_relevance = vectors.detach(), relevance.detach()
 
             def score_next(picked: Tensor) -> Tensor:
-                scores = model.next_scores(
-                    fixed_vectors, fixed_relevance, present, picked
-                )
+                scores = model.next_scores(fixed_vectors, fixed_relevance, present, picked)
                 return scores[:, -1]
 
             picked = self._roll_out(score_next, held, steps)
@@ -535,9 +514,7 @@ class _JointRerankerTask(EncoderTask[PassagePointer]):
         good = logits.masked_fill(~wanted, -torch.inf)
         return (logits.logsumexp(-1) - good.logsumexp(-1))[counts].mean()
 
-    def _roll_out(
-        self, score_next: Callable[[Tensor], Tensor], held: Tensor, steps: int
-    ) -> Tensor:
+    def _roll_out(self, score_next: Callable[[Tensor], Tensor], held: Tensor, steps: int) -> Tensor:
         """A history of picks to learn along: at each step the model's own best, or its best among the right ones."""
         picked = torch.zeros(len(held), 0, dtype=torch.long, device=held.device)
         for _ in range(steps):

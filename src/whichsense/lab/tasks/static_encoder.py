@@ -74,9 +74,7 @@ class _QuestionLayers(nn.Module):
         self.out = nn.Linear(width, width)
         self.nf = nn.LayerNorm(width)
         self.pos = nn.Parameter(torch.randn(longest, width) * 0.02)
-        self.blocks = nn.ModuleList(
-            _QuestionLayer(width, 2 * width) for _ in range(layers)
-        )
+        self.blocks = nn.ModuleList(_QuestionLayer(width, 2 * width) for _ in range(layers))
         # Token vectors are short; attention begins with longer ones.
         nn.init.eye_(self.inn.weight).data.mul_(4)
         nn.init.zeros_(self.inn.bias)
@@ -96,12 +94,7 @@ class StaticNet(nn.Module):
     """Token vectors, logarithms of their weights, question layers, and a bridge from the teacher's questions."""
 
     def __init__(
-        self,
-        vectors: Tensor,
-        frequencies: Tensor,
-        teacher: int,
-        longest: int,
-        layers: int,
+        self, vectors: Tensor, frequencies: Tensor, teacher: int, longest: int, layers: int
     ) -> None:
         super().__init__()
         # Smooth inverse frequency: rare tokens weigh most.
@@ -111,9 +104,7 @@ class StaticNet(nn.Module):
         self.question_weight = nn.Parameter(rare.clone())
         self.title_weight = nn.Parameter(torch.zeros(()))
         self.bridge = nn.Linear(teacher, vectors.shape[1], bias=False)
-        self.net = (
-            _QuestionLayers(vectors.shape[1], longest, layers) if layers else None
-        )
+        self.net = _QuestionLayers(vectors.shape[1], longest, layers) if layers else None
 
     def passages(self, texts: TokenBags, titles: TokenBags) -> Tensor:
         title = functional.normalize(self._sums(titles, self.passage_weight), dim=1)
@@ -216,11 +207,7 @@ class StaticTeacher:
     def collate(self, texts: Sequence[str]) -> dict[str, Tensor]:
         """Texts as the network reads them."""
         encoded = self.tokenizer(
-            list(texts),
-            padding=True,
-            truncation=True,
-            max_length=_LONGEST,
-            return_tensors="pt",
+            list(texts), padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt"
         )
         names = ("input_ids", "attention_mask")
         return {name: encoded[name] for name in names}
@@ -448,14 +435,10 @@ class StaticTask(ItemTask[StaticNet]):
         teacher_scores = teacher_questions @ teacher_passages.T / temperature
         bridged = functional.normalize(model.bridge(teacher_questions), dim=1)
         bridged_scores = bridged @ passages.detach().T / temperature
-        bridge = functional.cross_entropy(
-            bridged_scores.masked_fill(repeated, _MASKED), own
-        )
+        bridge = functional.cross_entropy(bridged_scores.masked_fill(repeated, _MASKED), own)
         distance = (1 - (questions * bridged.detach()).sum(1)).mean()
         return {
-            "contrast": functional.cross_entropy(
-                scores.masked_fill(repeated, _MASKED), own
-            ),
+            "contrast": functional.cross_entropy(scores.masked_fill(repeated, _MASKED), own),
             "scores": functional.kl_div(
                 scores.log_softmax(1), teacher_scores.softmax(1), reduction="batchmean"
             ),
@@ -480,10 +463,7 @@ class StaticTask(ItemTask[StaticNet]):
 
 
 def _regress(
-    model: StaticNet,
-    questions: Tensor,
-    passages: Tensor,
-    teacher: tuple[Tensor, Tensor],
+    model: StaticNet, questions: Tensor, passages: Tensor, teacher: tuple[Tensor, Tensor]
 ) -> Tensor:
     """1 - the mean cosine with the teacher's vectors in the net's directions, for passages plus for questions."""
     directions = model.get_buffer("directions")

@@ -59,11 +59,7 @@ class EvidenceSearch:
 
     def search(self, questions: Sequence[str]) -> None:
         """Search for all questions, with a progress bar where it takes long."""
-        new = [
-            question
-            for question in dict.fromkeys(questions)
-            if question not in self._hits
-        ]
+        new = [question for question in dict.fromkeys(questions) if question not in self._hits]
         if len(new) <= _BATCH:
             self._search(new)
             return
@@ -124,9 +120,7 @@ def gold_ids(question: Question) -> set[str]:
     return ids
 
 
-def answers_held(
-    question: Question, passages: Sequence[Passage]
-) -> list[frozenset[int]]:
+def answers_held(question: Question, passages: Sequence[Passage]) -> list[frozenset[int]]:
     """For each passage the numbers of the distinct gold answers that it holds."""
     return [
         frozenset(
@@ -187,16 +181,12 @@ class TrainingData:
         questions = load_questions(self.dev, self.folder or None)[0]
         return self._select(questions, self.dev_limit, self.dev)
 
-    def _select(
-        self, questions: Iterable[Question], limit: int, name: str
-    ) -> list[Question]:
+    def _select(self, questions: Iterable[Question], limit: int, name: str) -> list[Question]:
         """The first `limit` questions with as many answers as `answers` says."""
         selected = [question for question in questions if self._has_answers(question)]
         if not selected:
             plural = "s" if self.answers == "several" else ""
-            raise BadInput(
-                f"'{name}' has no question with {self.answers} answer{plural}."
-            )
+            raise BadInput(f"'{name}' has no question with {self.answers} answer{plural}.")
         return selected[:limit] if limit else selected
 
     def _has_answers(self, question: Question) -> bool:
@@ -232,9 +222,7 @@ class TrainingData:
             candidates=self.candidates,
         )
 
-    def all_searched(
-        self, depth: int
-    ) -> tuple[list[Question], list[Question], EvidenceSearch]:
+    def all_searched(self, depth: int) -> tuple[list[Question], list[Question], EvidenceSearch]:
         """The questions to learn from, those to measure on, and the evidence of both."""
         train, dev, evidence = self.training(), self.development(), self.evidence(depth)
         evidence.search([question.text for question in (*train, *dev)])

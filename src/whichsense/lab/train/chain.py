@@ -46,9 +46,7 @@ class _Chain:
     trained: dict[Path, Trained] = field(default_factory=dict)
     """By folder: two recipes of a chain may build on the same one."""
 
-    def train(
-        self, path: str | Path, out: Path | None, changes: Sequence[str]
-    ) -> Trained:
+    def train(self, path: str | Path, out: Path | None, changes: Sequence[str]) -> Trained:
         recipe = load_recipe(path, changes, tiny=self.tiny)
         folder = out or Path("runs") / self._folder_name(recipe.name)
         if folder not in self.trained:
@@ -58,9 +56,7 @@ class _Chain:
             self.trained[folder] = self._train_one(recipe, folder)
         return self.trained[folder]
 
-    def _train_before(
-        self, recipe: Recipe, folder: Path, changes: Sequence[str]
-    ) -> list[str]:
+    def _train_before(self, recipe: Recipe, folder: Path, changes: Sequence[str]) -> list[str]:
         """Train the recipes before this one; returns the changes that put their models into place."""
         given = {change.partition("=")[0].strip() for change in changes}
         passed_on = [change for change in changes if change.startswith(_SHARED)]
@@ -80,12 +76,7 @@ class _Chain:
         task = recipe.make()
         with show_progress("training", "steps") as progress:
             trained = train(
-                task,
-                recipe.train,
-                folder,
-                recipe=recipe.table,
-                progress=progress,
-                say=self.say,
+                task, recipe.train, folder, recipe=recipe.table, progress=progress, say=self.say
             )
         if is_first_process():
             task.finish(trained.model)
@@ -118,9 +109,7 @@ def sweep_changes(sweep: str) -> list[str]:
     """
     key, equals, values = sweep.partition("=")
     if not equals or not all(values.split(",")):
-        raise BadInput(
-            f"'{sweep}' is not a sweep. Write KEY=VALUE,VALUE: train.seed=0,1,2"
-        )
+        raise BadInput(f"'{sweep}' is not a sweep. Write KEY=VALUE,VALUE: train.seed=0,1,2")
     return [f"{key.strip()}={value.strip()}" for value in values.split(",")]
 
 

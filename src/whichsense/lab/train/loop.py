@@ -25,20 +25,8 @@ from whichsense.files import read_json, write_atomically
 from whichsense.jobs.limits import Progress, Stopped, silent, stop_requested, unsaid
 from whichsense.jobs.workers import usable_processes
 from whichsense.lab.provenance import provenance
-from whichsense.lab.train.processes import (
-    BatchWorkers,
-    Place,
-    Processes,
-    start_processes,
-)
-from whichsense.lab.train.task import (
-    BatchT,
-    ModelT,
-    Task,
-    group_batches,
-    prefetch,
-    shard_batches,
-)
+from whichsense.lab.train.processes import BatchWorkers, Place, Processes, start_processes
+from whichsense.lab.train.task import BatchT, ModelT, Task, group_batches, prefetch, shard_batches
 from whichsense.types import frozen
 
 # What a recipe's `[train]` table may say: the settings of the one training loop.
@@ -177,9 +165,7 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
     """The prefixes with a learning rate of their own that a parameter's name begins with."""
-    return [
-        prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")
-    ]
+    return [prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")]
 
 
 def _checkpoint_activations(part: Any) -> None:
@@ -248,9 +234,7 @@ class TrainingStep(Generic[ModelT, BatchT]):
         self._sums: dict[str, float | Tensor] = {}
         self._steps = 0.0
 
-    def update(
-        self, group: Sequence[BatchT], step: int, total: int
-    ) -> tuple[Tensor, float]:
+    def update(self, group: Sequence[BatchT], step: int, total: int) -> tuple[Tensor, float]:
         """Train on the batches of one step; returns the gradient's norm, on the device, and the learning rate."""
         settings, processes = self._settings, self._processes
         processes.seed(settings.seed, step)
@@ -382,9 +366,7 @@ class RunState:
     ended: str = ""
     """Why the run is over: "steps" or "patience"; empty while it is not."""
 
-    def note(
-        self, metrics: dict[str, float], metric: str, higher_is_better: bool
-    ) -> bool:
+    def note(self, metrics: dict[str, float], metric: str, higher_is_better: bool) -> bool:
         """Take in an evaluation; returns whether it is the best so far."""
         value = metrics[metric]
         if self.best is None:
@@ -439,9 +421,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return max((folder / _CHECKPOINTS).glob("step-*.pt"), default=None)
 
 
-def load(
-    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer
-) -> RunState:
+def load(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> RunState:
     """Load the weights into model and optimizer; an error says what to do with a file that does not fit."""
     try:
         body: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -455,9 +435,7 @@ def load(
         ) from None
 
 
-def save_model(
-    folder: Path, write: Callable[[Path], None], about: dict[str, Any]
-) -> None:
+def save_model(folder: Path, write: Callable[[Path], None], about: dict[str, Any]) -> None:
     """Replace `folder/model` by the best model so far in two renames. `about` is written into it as selected.json."""
     new = folder / _NEW_MODEL
     old = folder / _OLD_MODEL
@@ -564,9 +542,7 @@ class Logs:
             write_atomically(self._path, "\n".join(lines) + "\n")
         self._board = _open_tensorboard(folder / _TENSORBOARD, step)
 
-    def write(
-        self, step: int, epoch: int, kind: str, values: Mapping[str, float]
-    ) -> None:
+    def write(self, step: int, epoch: int, kind: str, values: Mapping[str, float]) -> None:
         seconds = self._seconds_before + time.monotonic() - self._start
         with open(self._path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -587,11 +563,7 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
         return []
     with open(path, newline="", encoding="utf-8") as file:
         # A kill in mid-write leaves half a line: it is not a row.
-        return [
-            row
-            for row in csv.DictReader(file)
-            if all(row.get(column) for column in _COLUMNS)
-        ]
+        return [row for row in csv.DictReader(file) if all(row.get(column) for column in _COLUMNS)]
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:
@@ -684,9 +656,7 @@ class _Run(Generic[ModelT, BatchT]):
             self.state = load(newest, self.model, self.optimizer)
         processes.share_weights(self.model)
         prepare_model(self.model, settings)
-        self.step = TrainingStep(
-            self.task, self.model, self.optimizer, settings, processes
-        )
+        self.step = TrainingStep(self.task, self.model, self.optimizer, settings, processes)
         self.logs = Logs(self.folder, self.state.step) if processes.is_first else None
 
     def finish_epochs(self, stop: Callable[[], bool]) -> Trained:
@@ -703,12 +673,7 @@ class _Run(Generic[ModelT, BatchT]):
                 self.logs.close()
         assert state.best is not None  # every run ends with an evaluation
         return Trained(
-            self.folder,
-            state.step,
-            state.best,
-            state.best_step,
-            state.best_metrics,
-            state.ended,
+            self.folder, state.step, state.best, state.best_step, state.best_metrics, state.ended
         )
 
     def _run_epoch(self, stop: Callable[[], bool]) -> None:
@@ -756,9 +721,7 @@ class _Run(Generic[ModelT, BatchT]):
             return
         if self.processes.any(stop()):
             self._save()
-            raise Stopped(
-                "Stopped. Run the same command again: it resumes where it was."
-            )
+            raise Stopped("Stopped. Run the same command again: it resumes where it was.")
         if state.step % settings.checkpoint_every == 0:
             self._save()
 

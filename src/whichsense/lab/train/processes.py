@@ -190,10 +190,10 @@ def current_processes() -> Processes:
 # Worker processes that make batches: Python code that takes long would share one core with the
 # training step.
 
-_AHEAD = 2  # batches that each worker makes ahead of need: a container may have little shared memory
-_ADVICE = (
-    "Fewer may do: run the same command with --set train.workers=2, or 0 for none."
+_AHEAD = (
+    2  # batches that each worker makes ahead of need: a container may have little shared memory
 )
+_ADVICE = "Fewer may do: run the same command with --set train.workers=2, or 0 for none."
 
 Place = tuple[int, int]
 """An epoch, and a batch's number in it."""
@@ -203,10 +203,7 @@ class BatchWorkers:
     """Workers that live as long as a run, over epochs: what a task caches in one epoch serves the next."""
 
     def __init__(
-        self,
-        batches: Callable[[int], Sequence[Any]],
-        places: Iterable[Place],
-        count: int,
+        self, batches: Callable[[int], Sequence[Any]], places: Iterable[Place], count: int
     ) -> None:
         """`batches` gives those of an epoch. `places` are made in their order; there may be no end of them."""
         make = _BatchMaker(batches).make

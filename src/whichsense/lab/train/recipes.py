@@ -49,9 +49,7 @@ def read_recipe_table(recipe: str | Path) -> RecipeTable:
     if not variant:
         return RecipeTable(path.stem, path, table)
     if variant not in variants:
-        raise BadConfig(
-            f"'{path}' has no variant '{variant}'. {did_you_mean(variant, variants)}"
-        )
+        raise BadConfig(f"'{path}' has no variant '{variant}'. {did_you_mean(variant, variants)}")
     merge_tables(table, variants[variant])
     return RecipeTable(variant, path, table)
 
@@ -208,9 +206,7 @@ class Recipe:
         return task_spec(self.task).build(self.options)
 
 
-def load_recipe(
-    recipe: str | Path, changes: Sequence[str] = (), *, tiny: bool = False
-) -> Recipe:
+def load_recipe(recipe: str | Path, changes: Sequence[str] = (), *, tiny: bool = False) -> Recipe:
     """Read and check a recipe: a file, FILE.toml:VARIANT, or the name of a recipe that ships.
 
     `changes` are `table.key=value` as a command line gives them; `tiny` takes its tiny size.
@@ -235,9 +231,7 @@ def _build_recipe(name: str, table: dict[str, Any], where: str) -> Recipe:
     task = task_tables.pop("task", None)
     about = task_tables.pop("about", "")
     if not isinstance(task, str) or not isinstance(about, str):
-        raise BadConfig(
-            f"{where}: 'task' must name what is trained, and 'about' may say more."
-        )
+        raise BadConfig(f"{where}: 'task' must name what is trained, and 'about' may say more.")
     # Nested under their own names, so that errors name keys in full: train.steps.
     train_table = {"train": task_tables.pop("train", {})}
     before_table = {"before": task_tables.pop("before", {})}

@@ -99,9 +99,7 @@ def shuffle_batches(
     return batches
 
 
-def _sort_stretches(
-    order: Sequence[int], lengths: Sequence[int], stretch: int
-) -> list[int]:
+def _sort_stretches(order: Sequence[int], lengths: Sequence[int], stretch: int) -> list[int]:
     result: list[int] = []
     for start in range(0, len(order), stretch):
         numbers = order[start : start + stretch]
@@ -129,9 +127,7 @@ class Lazy(Sequence[Batch], Generic[Item, Batch]):
         return self.make(self.items[place])
 
 
-def shard_batches(
-    batches: Iterable[Batch], rank: int, count: int, skip: int
-) -> Iterable[Batch]:
+def shard_batches(batches: Iterable[Batch], rank: int, count: int, skip: int) -> Iterable[Batch]:
     """Every `count`-th batch from number `rank`, without the first `skip` of them. All ranks get equally many."""
     if isinstance(batches, Sequence):
         whole = len(batches) // count * count

@@ -32,9 +32,7 @@ def _write(folder: Path, tokenizer: Any, kind: str, head: str, **config: Any) ->
     """Write a model with random weights, the same ones each time, and its tokenizer."""
     torch = require("torch", "train")
     transformers = require("transformers", "train")
-    settings = getattr(transformers, f"{kind}Config")(
-        vocab_size=len(tokenizer), **config
-    )
+    settings = getattr(transformers, f"{kind}Config")(vocab_size=len(tokenizer), **config)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         quietly(transformers)
@@ -201,9 +199,7 @@ def wordpiece(special: tuple[str, ...] = _SPECIAL) -> Any:
     tokenizers = require("tokenizers", "train")
     transformers = require("transformers", "train")
     models = require("tokenizers.models", "train")
-    normalizer = require("tokenizers.normalizers", "train").BertNormalizer(
-        lowercase=True
-    )
+    normalizer = require("tokenizers.normalizers", "train").BertNormalizer(lowercase=True)
     splitter = require("tokenizers.pre_tokenizers", "train").BertPreTokenizer()
     vocabulary = _wordpiece_vocabulary(special, normalizer, splitter)
     tokenizer = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))

@@ -102,9 +102,7 @@ def load_cross_encoder(
     folder: str | Path, task: str, *, reads: bool, device: str = ""
 ) -> tuple[CrossEncoder, Inputs]:
     """Load a trained cross encoder from its folder."""
-    return _load(
-        folder, task, lambda encoder, _: CrossEncoder(encoder(), reads=reads), device
-    )[:2]
+    return _load(folder, task, lambda encoder, _: CrossEncoder(encoder(), reads=reads), device)[:2]
 
 
 def relevances(
@@ -142,9 +140,7 @@ class DualEncoder(nn.Module):
         config: Any = question.config
         self.config = config
 
-    def forward(
-        self, batch: Mapping[str, Mapping[str, Tensor]]
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Mapping[str, Mapping[str, Tensor]]) -> tuple[Tensor, Tensor]:
         """Vectors of the questions and of the passages of a batch."""
         questions = self.vectors("question", batch["questions"])
         return questions, self.vectors("passage", batch["passages"])
@@ -232,9 +228,7 @@ class DPR:
         return load_dual_encoder(self.folder, self.device)
 
 
-def load_dual_encoder(
-    folder: str | Path, device: str = ""
-) -> tuple[DualEncoder, Inputs, float]:
+def load_dual_encoder(folder: str | Path, device: str = "") -> tuple[DualEncoder, Inputs, float]:
     """Load a dual encoder, its inputs, and the norm of its longest passage vector."""
     model, inputs, options = _load(
         folder, TASK, lambda encoder, _: DualEncoder(encoder(), encoder()), device
@@ -243,22 +237,14 @@ def load_dual_encoder(
 
 
 def save(
-    folder: Path,
-    model: DualEncoder,
-    inputs: Inputs,
-    passages: Sequence[tuple[str, str]],
+    folder: Path, model: DualEncoder, inputs: Inputs, passages: Sequence[tuple[str, str]]
 ) -> None:
     """Write a folder. The norm m is estimated from the vectors of `passages` (title and text)."""
     rows = inputs.passages(passages)
     vectors = encode(model, "passage", rows, inputs.tokenizer.pad_token_id)
     longest = _ROOM * float(np.linalg.norm(vectors, axis=1).max())
     _inputs.save(
-        folder,
-        model,
-        inputs,
-        task=TASK,
-        config=model.config,
-        options={"longest_vector": longest},
+        folder, model, inputs, task=TASK, config=model.config, options={"longest_vector": longest}
     )
 
 
@@ -316,13 +302,9 @@ class PassagePointer(nn.Module):
         begin = self.begin.expand(questions, 1, width).to(chosen.dtype)
         history = torch.cat([begin, chosen], dim=1)
         history = history + self.position.weight[: steps + 1]
-        square = torch.ones(
-            steps + 1, steps + 1, dtype=torch.bool, device=vectors.device
-        )
+        square = torch.ones(steps + 1, steps + 1, dtype=torch.bool, device=vectors.device)
         later = square.triu(1)
-        state = self.decoder(
-            history, vectors, tgt_mask=later, memory_key_padding_mask=~present
-        )
+        state = self.decoder(history, vectors, tgt_mask=later, memory_key_padding_mask=~present)
         with in_full(vectors):
             keys = self.key(vectors.float()).transpose(1, 2)
             scores = state.float() @ keys / math.sqrt(width) + relevance[:, None]
@@ -346,10 +328,7 @@ def _gone(picked: Tensor, present: Tensor) -> Tensor:
 def load_joint(folder: str | Path, device: str = "") -> tuple[PassagePointer, Inputs]:
     """Load a trained joint reranker from its folder."""
     return _load(
-        folder,
-        "joint-reranker",
-        lambda encoder, shape: PassagePointer(encoder(), **shape),
-        device,
+        folder, "joint-reranker", lambda encoder, shape: PassagePointer(encoder(), **shape), device
     )[:2]
 
 
@@ -370,11 +349,7 @@ def _encode(
 
 
 def picked_order(
-    model: PassagePointer,
-    inputs: Inputs,
-    question: str,
-    passages: Sequence[Passage],
-    picks: int,
+    model: PassagePointer, inputs: Inputs, question: str, passages: Sequence[Passage], picks: int
 ) -> list[tuple[int, float]]:
     """The passages picked jointly, then the others by relevance: (number, score) each, by descending score."""
     if not passages:
@@ -385,9 +360,7 @@ def picked_order(
         present = torch.ones(1, len(passages), dtype=torch.bool, device=vectors.device)
         for _ in range(min(picks, len(passages), model.position.num_embeddings)):
             picked = torch.tensor([order], dtype=torch.long, device=vectors.device)
-            scores_by_step = model.next_scores(
-                vectors[None], relevance[None], present, picked
-            )
+            scores_by_step = model.next_scores(vectors[None], relevance[None], present, picked)
             order.append(int(scores_by_step[0, -1].argmax()))
     scores: list[float] = relevance.tolist()
     rest = set(range(len(passages))) - set(order)
@@ -395,8 +368,7 @@ def picked_order(
     top = max(scores)
     ranked = [(place, top + len(order) - number) for number, place in enumerate(order)]
     ranked.extend(
-        (place, scores[place])
-        for place in sorted(rest, key=lambda place: -scores[place])
+        (place, scores[place]) for place in sorted(rest, key=lambda place: -scores[place])
     )
     return ranked
 
@@ -412,9 +384,7 @@ _ScoredSpan = tuple[float, int, int]
 """(log likelihood, first token, last token)."""
 
 
-def log_likelihoods(
-    output: CrossEncoderOutput, mask: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def log_likelihoods(output: CrossEncoderOutput, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Log P of each passage (passages), and of each token to begin and to end an answer in its passage (passages ×
     tokens). `mask` is True at the tokens of the texts."""
     assert output.starts is not None and output.ends is not None
@@ -480,9 +450,7 @@ def _merge_spans(
 ) -> list[Candidate]:
     """Merge spans with equal normalized text: likelihoods are added, the likeliest span gives the wording."""
     by_form: dict[str, list[Span]] = {}
-    for passage, row, log_passage, best in zip(
-        passages, rows, log_passages, spans, strict=True
-    ):
+    for passage, row, log_passage, best in zip(passages, rows, log_passages, spans, strict=True):
         for score, first, last in best:
             start = row.places[first - row.text_start][0]
             end = row.places[last - row.text_start][1]
@@ -523,16 +491,11 @@ class AmbiguityClassifier(nn.Module):
         return logits
 
 
-def detector_row(
-    inputs: Inputs, question: str, passages: Sequence[Passage]
-) -> InputRow:
+def detector_row(inputs: Inputs, question: str, passages: Sequence[Passage]) -> InputRow:
     """`[CLS] question [SEP]`, or `[CLS] question [SEP] passage passage … [SEP]`, truncated."""
     if not passages:
         return inputs.single([question])[0]
-    texts = [
-        (f"{passage.title}. " if passage.title else "") + passage.text
-        for passage in passages
-    ]
+    texts = [(f"{passage.title}. " if passage.title else "") + passage.text for passage in passages]
     return inputs.pairs(question, [Passage("", "", " ".join(texts))], places=False)[0]
 
 
@@ -541,10 +504,7 @@ def load_classifier(
 ) -> tuple[AmbiguityClassifier, Inputs, int]:
     """Load a trained classifier, its inputs, and the number of passages that it reads with a question."""
     model, inputs, options = _load(
-        folder,
-        "ambiguity-detector",
-        lambda encoder, _: AmbiguityClassifier(encoder()),
-        device,
+        folder, "ambiguity-detector", lambda encoder, _: AmbiguityClassifier(encoder()), device
     )
     return model, inputs, int(options["passages"])
 
@@ -607,12 +567,7 @@ def import_retriever(
 
 
 def import_reader(
-    source: str | Path,
-    base: str,
-    folder: str | Path,
-    *,
-    longest: int = 350,
-    gamma: float = 1.0,
+    source: str | Path, base: str, folder: str | Path, *, longest: int = 350, gamma: float = 1.0
 ) -> Path:
     """Write an extractive reader's folder from published weights. At γ = 1 it gives one answer, as trained."""
     model = CrossEncoder(_inputs.encoder(base), reads=True)
@@ -629,9 +584,7 @@ def import_reader(
     return Path(folder)
 
 
-def _fill(
-    model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]
-) -> None:
+def _fill(model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]) -> None:
     weights: dict[str, Tensor] = {}
     for source in sources:
         weights |= _rename(_read_weights(Path(source)), names, source)
@@ -652,9 +605,7 @@ def _rename(
     for name, tensor in weights.items():
         prefix = next((prefix for prefix in names if name.startswith(prefix)), None)
         if prefix is None:
-            raise BadInput(
-                f"'{source}' holds '{name}': it is not a DPR checkpoint of this kind."
-            )
+            raise BadInput(f"'{source}' holds '{name}': it is not a DPR checkpoint of this kind.")
         rest = name.removeprefix(prefix)
         if rest not in _UNUSED:
             renamed[names[prefix] + rest] = tensor

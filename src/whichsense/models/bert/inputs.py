@@ -59,9 +59,7 @@ class Inputs:
         """Rows of single texts: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
-        return [
-            self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)
-        ]
+        return [self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)]
 
     def pairs(
         self, question: str, passages: Sequence[Passage], *, places: bool = True
@@ -76,11 +74,7 @@ class Inputs:
             bodies.append(passage.text)
         titles = self._tokens(passage_titles)
         texts: Iterable[tuple[list[int], Places]]
-        texts = (
-            self._with_places(bodies)
-            if places
-            else [(ids, ()) for ids in self._tokens(bodies)]
-        )
+        texts = self._with_places(bodies) if places else [(ids, ()) for ids in self._tokens(bodies)]
         before, between, after = self._pair_frame
         lead = [*before, *asked, *between]
         rows = []
@@ -102,9 +96,7 @@ class Inputs:
             titles.append(title)
             bodies.append(text)
         rows = []
-        for title_ids, body in zip(
-            self._tokens(titles), self._tokens(bodies), strict=True
-        ):
+        for title_ids, body in zip(self._tokens(titles), self._tokens(bodies), strict=True):
             head = list(before)
             if title_ids:
                 head += [*title_ids[: self.longest // 4], *between]
@@ -328,8 +320,7 @@ def save(
     config.save_pretrained(folder)
     inputs.tokenizer.save_pretrained(folder)
     weights = {
-        name: tensor.detach().to("cpu").contiguous()
-        for name, tensor in model.state_dict().items()
+        name: tensor.detach().to("cpu").contiguous() for name, tensor in model.state_dict().items()
     }
     save_file(weights, folder / WEIGHTS)
     about = {"task": task, "longest": inputs.longest, "options": dict(options)}
@@ -345,9 +336,7 @@ def described(folder: str | Path, task: str = "") -> Described:
         )
     about = read_json(folder / ABOUT)
     if task and about["task"] != task:
-        raise BadInput(
-            f"'{folder}' was trained as '{about['task']}', and '{task}' is needed here."
-        )
+        raise BadInput(f"'{folder}' was trained as '{about['task']}', and '{task}' is needed here.")
     return Described(folder, about["task"], about["options"])
 
 
@@ -363,9 +352,7 @@ def empty_encoder(folder: Path) -> nn.Module:
     config = transformers.AutoConfig.from_pretrained(folder)
     with torch.random.fork_rng():
         try:
-            model: nn.Module = transformers.AutoModel.from_config(
-                config, add_pooling_layer=False
-            )
+            model: nn.Module = transformers.AutoModel.from_config(config, add_pooling_layer=False)
         except TypeError:  # the architecture has no pooler
             model = transformers.AutoModel.from_config(config)
     return model.to(torch.float32)

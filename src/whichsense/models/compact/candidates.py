@@ -72,9 +72,7 @@ def _can_answer(text: str, start: int, end: int) -> bool:
     return not _crosses_sentences(inner)
 
 
-def span_probabilities(
-    pair: Pair, scores: Floats, taken: _Flags | None = None
-) -> Floats:
+def span_probabilities(pair: Pair, scores: Floats, taken: _Flags | None = None) -> Floats:
     """P(first token) · P(last token) of each span inside the title or the text, without taken tokens.
 
     The shape is tokens × LONGEST_SPAN: first token, length - 1. The sum is below 1, because a last token may fit no
@@ -168,7 +166,9 @@ def _crosses_sentences(inner: str) -> bool:
 
 _ROUNDS = 4  # searches for the best spans of a passage, each without those before
 _TRUST = 0.25  # 1: later rounds count for their share of the whole passage; 0: as much as the first
-_OVERLAP = 0.5  # of an answer's support within others' mentions: from here on it is no answer of its own
+_OVERLAP = (
+    0.5  # of an answer's support within others' mentions: from here on it is no answer of its own
+)
 _LEAST_SHARE = 1e-3  # of the passages' probability: below, one round is enough
 _SURFACES = 8  # strings that are compared for each answer wanted
 
@@ -271,11 +271,7 @@ class Evidence:
             read.append(self.read[place])
             found.append(self.found[place])
         return replace(
-            self,
-            hits=tuple(hits),
-            pairs=tuple(pairs),
-            read=tuple(read),
-            found=tuple(found),
+            self, hits=tuple(hits), pairs=tuple(pairs), read=tuple(read), found=tuple(found)
         )
 
 

@@ -55,16 +55,9 @@ _PREPOSITIONS = {
     "date": ("as of", "on"),
 }
 _NOUN_KINDS = (Kind.WORD, Kind.ING, Kind.ED)
-_BY_KIND = {
-    "year": "year",
-    "years": "time period",
-    "date": "date",
-    "country": "country",
-}
+_BY_KIND = {"year": "year", "years": "time period", "date": "date", "country": "country"}
 # Options that end in these are versions of one work.
-_WORKS = frozenset(
-    "film movie book novel musical album song series show play opera game".split()
-)
+_WORKS = frozenset("film movie book novel musical album song series show play opera game".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +132,7 @@ def lead_candidates(choice: Choice) -> dict[Lead, Features]:
 def _signals(choice: Choice) -> Iterator[str]:
     """Yield the forms of the options and the words around them, each shared by all options or by some."""
     before = choice.beside(-1)
-    two = [
-        " ".join(pair).strip() for pair in zip(choice.beside(-2), before, strict=True)
-    ]
+    two = [" ".join(pair).strip() for pair in zip(choice.beside(-2), before, strict=True)]
     rows = {
         "is": [option_kind(option) for option in choice.options],
         "before": before,
@@ -157,11 +148,7 @@ def _signals(choice: Choice) -> Iterator[str]:
 def _nouns(choice: Choice) -> Iterator[tuple[str, str]]:
     """Yield nouns that may be the category, each with where it is from."""
     ends = [" ".join(split_words(option).bare[-1:]) for option in choice.options]
-    rows = {
-        "before": choice.beside(-1),
-        "behind": choice.beside(0, end=True),
-        "end": ends,
-    }
+    rows = {"before": choice.beside(-1), "behind": choice.beside(0, end=True), "end": ends}
     for source, tokens in rows.items():
         noun = tokens[0] if len(set(tokens)) == 1 else ""
         if noun and kind_of(noun) in _NOUN_KINDS:

@@ -156,9 +156,7 @@ def group(options: Sequence[Option]) -> tuple[str, list[Option]]:
     return "", [*first, _as_group(name, options[MOST_OPTIONS - 1 :])]
 
 
-def _grouped(
-    options: Sequence[Option], name_of: Callable[[Option], str]
-) -> list[Option] | None:
+def _grouped(options: Sequence[Option], name_of: Callable[[Option], str]) -> list[Option] | None:
     """The options under their names; None where one has no name or there are too few or too many groups."""
     groups: dict[str, list[Option]] = {}
     for option in options:
@@ -243,9 +241,7 @@ def _merged(options: Sequence[Option]) -> list[Option]:
             merged[key(label)] = replace(before, readings=(*before.readings, *own))
         elif own and key(label):
             about = clean(option.description) or describe(own[0])
-            merged[key(label)] = replace(
-                option, label=label, description=about, readings=own
-            )
+            merged[key(label)] = replace(option, label=label, description=about, readings=own)
     return list(merged.values())
 
 
@@ -268,9 +264,7 @@ def clarify(case: Case) -> Clarification | None:
         return None
     lead, labels = _name_for_people(case.question, case.readings)
     labels = _told_apart(labels, case.readings)
-    by_answer = any(
-        label == one.answer for label, one in zip(labels, case.readings, strict=True)
-    )
+    by_answer = any(label == one.answer for label, one in zip(labels, case.readings, strict=True))
     lead = _ONE if by_answer else surest_lead(lead, labels)
     if any(label.startswith(f"{lead.preposition} ") for label in labels):
         lead = Lead(lead.category)  # "Which country: in Finland, …", not "In which"
@@ -295,24 +289,17 @@ def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarifi
     pairs = zip(labels, readings, strict=True)
     options = [make_options([one], [own], ordered=False)[0] for one, own in pairs]
     text = compose_question(lead.text, labels)
-    return Clarification(
-        header_of(lead.category), text, lead.category, numbered(options)
-    )
+    return Clarification(header_of(lead.category), text, lead.category, numbered(options))
 
 
-def _name_for_people(
-    question: str, readings: Sequence[Reading]
-) -> tuple[Lead, list[str]]:
+def _name_for_people(question: str, readings: Sequence[Reading]) -> tuple[Lead, list[str]]:
     """Return the lead, and what each reading is offered as: its label, else what its rewrite adds, else its source,
     else its answer."""
     labels = [_as_option(reading) for reading in readings]
     lead, phrases = _name_by_rewrites(question, readings, for_people=True)
     for number, phrase in phrases.items():
         labels[number] = labels[number] or _as_written(phrase, readings[number])
-    named = [
-        label or one.source or one.answer
-        for label, one in zip(labels, readings, strict=True)
-    ]
+    named = [label or one.source or one.answer for label, one in zip(labels, readings, strict=True)]
     return lead, named
 
 
@@ -329,15 +316,9 @@ def _name_by_rewrites(
     if not numbers:
         return _ONE, {}
     rewrites = align(question, [readings[number].question for number in numbers])
-    phrases = choose_phrases(
-        rewrites, load_ranker("options"), _fits if for_people else None
-    )
+    phrases = choose_phrases(rewrites, load_ranker("options"), _fits if for_people else None)
     choice = Choice(rewrites, phrases)
-    lead = (
-        choose_lead(choice, load_ranker("leads"))
-        if len(numbers) == len(readings)
-        else _ONE
-    )
+    lead = choose_lead(choice, load_ranker("leads")) if len(numbers) == len(readings) else _ONE
     if for_people:
         choice = Choice(rewrites, _with_openings(rewrites, phrases))
     return lead, dict(zip(numbers, choice.options, strict=True))
@@ -347,9 +328,7 @@ def _fits(rewrite: AlignedRewrite, phrase: Phrase) -> bool:
     return len(phrase_text(rewrite, phrase)) <= LONGEST_LABEL
 
 
-def _with_openings(
-    rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]
-) -> list[Phrase]:
+def _with_openings(rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]) -> list[Phrase]:
     """Return the phrases with the whole of a name that each ends and the article before it, and with the preposition
     before that where it says something: "by area", "in London, or at the Majestic Theatre"."""
     with_prepositions = []
@@ -367,9 +346,7 @@ def _with_openings(
         has_one = start > 0 and kinds[start - 1] is Kind.PREPOSITION
         with_prepositions.append((start - has_one, end))
         prepositions.add(rewrite.words.bare[start - 1] if has_one else "")
-    says_something = len(prepositions) > 1 or prepositions.isdisjoint(
-        _PLAIN_PREPOSITIONS
-    )
+    says_something = len(prepositions) > 1 or prepositions.isdisjoint(_PLAIN_PREPOSITIONS)
     return with_prepositions if says_something and "" not in prepositions else bare
 
 
@@ -388,10 +365,7 @@ def _as_option(reading: Reading) -> str:
     while words and kind_of(words[0]) in NEVER_FIRST:
         words.pop(0)
     label = " ".join(words)
-    if all(
-        word in CLOSED_CLASS_WORDS or word.endswith("ly")
-        for word in split_words(label).bare
-    ):
+    if all(word in CLOSED_CLASS_WORDS or word.endswith("ly") for word in split_words(label).bare):
         return ""
     return label
 
@@ -416,11 +390,7 @@ def _widened(label: str, text: str) -> str:
         return label
     before, after = text[:place].split(" "), text[place + len(label) :].split(" ")
     words = label.split()
-    names = [
-        kind_of(word) is Kind.NAME
-        for word in words
-        if kind_of(word) is not Kind.ARTICLE
-    ]
+    names = [kind_of(word) is Kind.NAME for word in words if kind_of(word) is not Kind.ARTICLE]
     if before[-1] == "" and names[:1] == [True]:
         for word in before[-2 : -2 - _MOST_WIDENED : -1]:
             if not _is_name(word):

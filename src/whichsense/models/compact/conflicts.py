@@ -55,9 +55,7 @@ def _group_by_answer(statements: Sequence[Statement]) -> list[list[Statement]]:
     return groups
 
 
-def _conflict(
-    one: Sequence[Statement], other: Sequence[Statement], similar: float
-) -> bool:
+def _conflict(one: Sequence[Statement], other: Sequence[Statement], similar: float) -> bool:
     for statement in one:
         for opposed in other:
             if document_similarity(statement.document, opposed.document) >= similar:

@@ -73,9 +73,7 @@ class Work:
     """Prompts that the writer read."""
     layers: int = 0
     """Pairs and prompts, times the layers that they went through."""
-    _lock: threading.Lock = field(
-        default_factory=threading.Lock, repr=False, compare=False
-    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, *, layers: int, pairs: int = 0, prompts: int = 0) -> None:
         with self._lock:
@@ -92,9 +90,7 @@ UNKNOWN = 100
 BEGIN = 101
 END = 102
 # BERT splits words at these characters. Python's \s also holds control characters, which BERT drops without splitting.
-_WORD = re.compile(
-    r"[^\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
-)
+_WORD = re.compile(r"[^\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _CACHE_SIZE = 2**17  # words
 
 
@@ -255,15 +251,7 @@ WEIGHTS = Path(__file__).parents[1] / "weights" / "compact-11"
 FORMAT = 4
 _EXTRA = "dense"
 # The errors of a missing or truncated file: of JSON, of a zip archive, of numpy's arrays in it.
-UNREADABLE = (
-    OSError,
-    EOFError,
-    KeyError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
 _SHAPE = frozenset("width heads layers early writer_layers".split())
 
 
@@ -391,9 +379,7 @@ class CompactModel:
         """Run the first layers: each pair's states (1 × tokens × width) and its relevance so far."""
         session = self._early
         words = self.words
-        self.work.add(
-            layers=len(pairs) * self.config["shape"]["early"], pairs=len(pairs)
-        )
+        self.work.add(layers=len(pairs) * self.config["shape"]["early"], pairs=len(pairs))
 
         def encode(pair: Pair) -> tuple[Floats, float]:
             inputs = {"embedded": words.embed_pair(pair)}
@@ -453,9 +439,7 @@ class CompactModel:
             # A packed graph's 7-bit codes take three quarters of the room.
             packed = name.endswith(".gz")
             graph = gzip.decompress(path.read_bytes()) if packed else str(path)
-            return runtime.InferenceSession(
-                graph, options, providers=["CPUExecutionProvider"]
-            )
+            return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's errors share no base class
             raise damaged(path, error) from None
 
@@ -473,9 +457,7 @@ class CompactModel:
 
     @once
     def _verifier(self) -> Any:
-        return (
-            self._late if self.lacks("verifier.onnx") else self.session("verifier.onnx")
-        )
+        return self._late if self.lacks("verifier.onnx") else self.session("verifier.onnx")
 
     @once
     def _verifier_verdict(self) -> Any:
@@ -490,9 +472,7 @@ class CompactModel:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="whichsense")
 
-    def map(
-        self, encode: Callable[[_Item], _Value], items: Sequence[_Item]
-    ) -> list[_Value]:
+    def map(self, encode: Callable[[_Item], _Value], items: Sequence[_Item]) -> list[_Value]:
         """Encode items, `threads` at a time."""
         limits = current_limits()  # threads of the pool have none of their own
 
@@ -517,13 +497,13 @@ def damaged(path: Path, error: Exception) -> WhichsenseError:
     reason = type(error).__name__
     if str(error):
         reason = str(error).splitlines()[0][:200]
-    return WhichsenseError(
-        f"'{path}' is missing or damaged ({reason}). {repair_hint(path.parent)}"
-    )
+    return WhichsenseError(f"'{path}' is missing or damaged ({reason}). {repair_hint(path.parent)}")
 
 
 def repair_hint(folder: Path) -> str:
     """What to do about a weights folder that cannot be read."""
     if folder == WEIGHTS:
         return "Install whichsense again."
-    return "Give the model folder of a trained recipe, such as runs/compact/model, or train it again."
+    return (
+        "Give the model folder of a trained recipe, such as runs/compact/model, or train it again."
+    )

@@ -30,9 +30,7 @@ Weights = Mapping[str, NDArray[np.float32]]
 class EncoderGraph(Graph):
     """A graph with the encoder's layers. A method adds nodes and returns the name of their output."""
 
-    def __init__(
-        self, weights: Weights, shape: Mapping[str, Any], *, int8: bool
-    ) -> None:
+    def __init__(self, weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> None:
         super().__init__(weights, _MISSING)
         self.shape = shape
         self.int8 = int8
@@ -46,9 +44,7 @@ class EncoderGraph(Graph):
         codes = self.one("QuantizeLinear", value, step_name, zero_name)
         return [codes, step_name, zero_name]
 
-    def linear(
-        self, value: str, *layers: str, after_gelu: bool = False, bias: bool = True
-    ) -> str:
+    def linear(self, value: str, *layers: str, after_gelu: bool = False, bias: bool = True) -> str:
         """One or more linear layers of the same input, side by side."""
         matrix = self.joined(*layers)
         name = "+".join(layers)
@@ -75,9 +71,7 @@ class EncoderGraph(Graph):
         """BERT's layer: attention and feed-forward, each added to the states and normalized. `distances` is added to
         the scores of attention."""
         attention = f"{name}.attention"
-        parts = self.linear(
-            states, f"{attention}.query", f"{attention}.key", f"{attention}.value"
-        )
+        parts = self.linear(states, f"{attention}.query", f"{attention}.key", f"{attention}.value")
         given = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
         if distances:
             given += ["", "", distances]  # no bias, no mask of keys
@@ -185,9 +179,7 @@ class _WriterGraph(Graph):
     rounded.
     """
 
-    def __init__(
-        self, weights: Weights, shape: Mapping[str, Any], *, int8: bool
-    ) -> None:
+    def __init__(self, weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> None:
         super().__init__(weights, "It is not a checkpoint of the compact model.")
         self.int8 = int8
         self.epsilon = shape["epsilon"]
@@ -213,9 +205,7 @@ class _WriterGraph(Graph):
 
     def norm(self, value: str, name: str) -> str:
         weights = self.scale_and_shift(name)
-        return self.one(
-            "LayerNormalization", value, *weights, axis=-1, epsilon=self.epsilon
-        )
+        return self.one("LayerNormalization", value, *weights, axis=-1, epsilon=self.epsilon)
 
     def layer(self, states: str, number: int) -> str:
         """BERT's layer: attention and feed-forward, each added to the states and normalized."""
@@ -358,9 +348,7 @@ def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     states = graph.norm("embedded", "encoder.norm")
     for number in range(shape["layers"]):
         states = graph.layer(states, f"encoder.layers.{number}", "distances")
-    product = graph.one(
-        "MatMul", states, graph.const("tag.weight", graph.joined("tag"))
-    )
+    product = graph.one("MatMul", states, graph.const("tag.weight", graph.joined("tag")))
     graph.name(graph.one("Add", product, graph.bias("tag")), "tags")
     graph.name(graph.score(states, "answers"), "answers")
     graph.name(states, "states")
@@ -379,9 +367,7 @@ def frame(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     hidden = graph.one("Tanh", graph.gemm("edges", "frame_hidden"))
     graph.name(graph.gemm(hidden, "frame_out"), "frames")
     frames = len(weights["frame_out.bias"])
-    return graph.model(
-        {"edges": ["batch", 3 * shape["width"]]}, {"frames": ["batch", frames]}
-    )
+    return graph.model({"edges": ["batch", 3 * shape["width"]]}, {"frames": ["batch", frames]})
 
 
 # The support judge's network as an ONNX graph. The verifier's matrices are not stored again: the
@@ -412,15 +398,11 @@ class _SupportGraph(EncoderGraph):
         """The encoder's layer with the additions of its adapters."""
         name = f"encoder.layers.{number}"
         attention = f"{name}.attention"
-        parts = self.linear(
-            states, f"{attention}.query", f"{attention}.key", f"{attention}.value"
-        )
+        parts = self.linear(states, f"{attention}.query", f"{attention}.key", f"{attention}.value")
         query, key, value = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
         query = self.one("Add", query, self.low_rank(states, f"query.{number}"))
         value = self.one("Add", value, self.low_rank(states, f"value.{number}"))
-        context = self.one(
-            "MultiHeadAttention", query, key, value, num_heads=self.shape["heads"]
-        )
+        context = self.one("MultiHeadAttention", query, key, value, num_heads=self.shape["heads"])
         output = self.linear(context, f"{attention}.output")
         states = self.norm(self.one("Add", output, states), f"{attention}_norm")
         # The bias is added within FastGelu.
@@ -471,10 +453,6 @@ def _refer(graph: EncoderGraph, file: Path) -> None:
             continue
         tensor.ClearField("raw_data")
         tensor.data_location = graph.onnx.TensorProto.EXTERNAL
-        for key, value in (
-            ("location", file.name),
-            ("offset", place),
-            ("length", len(raw)),
-        ):
+        for key, value in (("location", file.name), ("offset", place), ("length", len(raw))):
             entry = tensor.external_data.add()
             entry.key, entry.value = key, str(value)

@@ -30,11 +30,7 @@ def encode_question(model: CompactModel, question: str) -> Floats:
 
 
 def read_hits(
-    model: CompactModel,
-    question: str,
-    hits: Sequence[Hit],
-    bonuses: Sequence[float],
-    keep: int,
+    model: CompactModel, question: str, hits: Sequence[Hit], bonuses: Sequence[float], keep: int
 ) -> tuple[Evidence, tuple[Hit, ...]]:
     """The evidence of the best `keep` hits, and the other hits in order. `bonuses` are added to the hits' relevance."""
     ids = model.tokenizer.ids(question, LONGEST_QUESTION)
@@ -85,10 +81,7 @@ def _rank_evidence(
 
 
 def _rank_others(
-    evidence: Evidence,
-    hits: Sequence[Hit],
-    others: Sequence[int],
-    scores: Sequence[float],
+    evidence: Evidence, hits: Sequence[Hit], others: Sequence[int], scores: Sequence[float]
 ) -> tuple[Hit, ...]:
     """The hits without late outputs, with scores below all of the evidence's."""
     floor = min((hit.score for hit in evidence.hits), default=0.0)

@@ -133,9 +133,7 @@ class Labeller:
             labels[number] = self._find(spans[number].passage, own, place, tags)
         return labels
 
-    def _find(
-        self, passage: Passage, pair: Pair, own: _Tokens, tags: Tags
-    ) -> Label | None:
+    def _find(self, passage: Passage, pair: Pair, own: _Tokens, tags: Tags) -> Label | None:
         found = best_stretch(tags.tokens[:, 2], usable_tokens(pair, own))
         if found is None:
             return None

@@ -396,17 +396,13 @@ class _WriterLayer(nn.Module):
         self.narrow = nn.Linear(config.inner, config.width)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(
-        self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor) -> Tensor:
         """The first `prompt` tokens attend to each other, the written ones behind them as `mask` allows."""
         query, key, value = self._parts(states)
         prompt_context = F.scaled_dot_product_attention(
             query[:, :, :prompt], key[:, :, :prompt], value[:, :, :prompt], prompt_mask
         )
-        written_context = F.scaled_dot_product_attention(
-            query[:, :, prompt:], key, value, mask
-        )
+        written_context = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
         return self._after(states, torch.cat([prompt_context, written_context], 2))
 
     def step(
@@ -474,15 +470,9 @@ class WriterNet(nn.Module):
         states = torch.cat([self.embed(batch.ids, batch.kinds), written], 1)
         is_token = batch.mask[:, None, None, :]
         # A written token attends to its prompt, to itself and to what was written before it.
-        causal = torch.ones(
-            count, count, dtype=torch.bool, device=is_token.device
-        ).tril()
+        causal = torch.ones(count, count, dtype=torch.bool, device=is_token.device).tril()
         reach = torch.cat(
-            [
-                is_token.expand(-1, 1, count, -1),
-                causal.expand(len(is_token), 1, -1, -1),
-            ],
-            -1,
+            [is_token.expand(-1, 1, count, -1), causal.expand(len(is_token), 1, -1, -1)], -1
         )
         prompt_mask = _additive(is_token.expand(-1, 1, prompt, -1), states.dtype)
         mask = _additive(reach, states.dtype)
@@ -494,9 +484,7 @@ class WriterNet(nn.Module):
         """Read prompts once; `extend` continues from the cache."""
         return self._step(self.embed(ids, kinds), None, mask)[1]
 
-    def extend(
-        self, cache: WriterCache, written: Tensor, place: int
-    ) -> tuple[Tensor, WriterCache]:
+    def extend(self, cache: WriterCache, written: Tensor, place: int) -> tuple[Tensor, WriterCache]:
         """The state after one more written token of each sequence, the `place`-th."""
         tokens = written[:, None]
         states = self.embed(tokens, torch.full_like(tokens, WRITTEN), place)
@@ -536,10 +524,7 @@ def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def net_from_bert(
-    weights: Mapping[str, Any],
-    layers: Sequence[int],
-    config: WriterConfig,
-    words: Tensor,
+    weights: Mapping[str, Any], layers: Sequence[int], config: WriterConfig, words: Tensor
 ) -> WriterNet:
     """A new writer with some layers of a BERT (names as in its safetensors file)."""
     net = WriterNet(config, words)
@@ -696,9 +681,7 @@ def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:
 # forward one. Biases, norms and the steps of the int8 codes are its own, too. The exported form
 # (`graphs.py`) refers to the frozen matrices where they lie, so that only the additions are stored.
 
-FROZEN = (
-    "query.weight key.weight value.weight output.weight wide.weight narrow.weight"
-).split()
+FROZEN = ("query.weight key.weight value.weight output.weight wide.weight narrow.weight").split()
 """The ends of the names of matrices that are the verifier's."""
 TABLES = ("words.weight", "places.weight", "types.weight", "encoder.norm.")
 

@@ -18,23 +18,11 @@ from whichsense.models.compact.candidates import (
 )
 from whichsense.models.compact.encoder import LONGEST_QUESTION, Floats, Late, Pair, pair
 from whichsense.models.compact.labeller import FRAMES, Label, put_into
-from whichsense.models.compact.rewrite_support import (
-    Support,
-    Target,
-    locate,
-    support,
-    telling,
-)
+from whichsense.models.compact.rewrite_support import Support, Target, locate, support, telling
 from whichsense.models.compact.rewriting import candidates_of
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.scorer import Standard
-from whichsense.models.compact.scorer_features import (
-    Rewrite,
-    added,
-    change_features,
-    key,
-    together,
-)
+from whichsense.models.compact.scorer_features import Rewrite, added, change_features, key, together
 from whichsense.text.answers import fullest_form, group_answers, same_answer
 from whichsense.text.words import PHRASE_OPENERS, SMALL_WORDS, words
 from whichsense.types import FOR_PEOPLE, AskedAgain, Candidate, Policy, Reading, Span
@@ -232,9 +220,7 @@ def _group_marked(scene: Scene) -> list[Candidate]:
     spans_by_text: dict[str, list[Span]] = {}
     for one in scene.tagged:
         text = _text_of(one.span)
-        if one.span.score >= _CANDIDATE_OVER and _adds_to(
-            scene.evidence.question, text
-        ):
+        if one.span.score >= _CANDIDATE_OVER and _adds_to(scene.evidence.question, text):
             spans_by_text.setdefault(text, []).append(one.span)
     texts = list(spans_by_text)
     weights = [max(span.score for span in spans_by_text[text]) for text in texts]
@@ -279,9 +265,7 @@ def _share_place(one: Span, other: Span) -> bool:
     return shared > 0 and shared >= _SAME_PLACE * shorter
 
 
-def answer_features(
-    scene: Scene, candidates: Sequence[Candidate]
-) -> list[dict[str, float]]:
+def answer_features(scene: Scene, candidates: Sequence[Candidate]) -> list[dict[str, float]]:
     """What each candidate's probability is learnt from: the best mark on it, the reader's probability, and how both
     compare with those of the best candidate."""
     proposed = candidates_of(scene, range(len(scene.answers)))
@@ -301,9 +285,7 @@ def answer_features(
                 "mark": mark,
                 "mark_beside_best": mark - max(marks),
                 "best_mark": max(marks),
-                "marked_passages": math.log(
-                    max(1, len({one.span.passage.id for one in own}))
-                ),
+                "marked_passages": math.log(max(1, len({one.span.passage.id for one in own}))),
                 "probability": chance,
                 "probability_beside_best": chance - max(chances),
                 "answerable": log_odds(scene.answerable),
@@ -401,9 +383,7 @@ class Proposal:
     """How promising it is before that."""
 
 
-def propose_rewrites(
-    question: str, labels: Sequence[Label | None]
-) -> list[list[Proposal]]:
+def propose_rewrites(question: str, labels: Sequence[Label | None]) -> list[list[Proposal]]:
     """The rewrites of each answer that has a label with a frame; others may be added."""
     proposals: list[list[Proposal]] = []
     for label in labels:
@@ -488,9 +468,7 @@ def _plain(label: Label) -> str:
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _JUDGED = 8  # candidates of the reader beside those that the tagger marks
-_MOST = (
-    5  # answers that are rewritten, and those that reach a threshold of the policy's
-)
+_MOST = 5  # answers that are rewritten, and those that reach a threshold of the policy's
 # The least probability of an answer that is shown, where the policy names none: on judged readings, held-out firms
 # and the fitting half of the sample the best balance of what is right and what is missed, for each kind of corpus.
 _SHOWN_OVER_IN_SMALL = 0.45
@@ -523,9 +501,7 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
     standard = _standard(scene)
     question = scene.evidence.question
     judged = []
-    for candidate, chance in zip(
-        found, standard.answer.probabilities(rows), strict=True
-    ):
+    for candidate, chance in zip(found, standard.answer.probabilities(rows), strict=True):
         score = chance * _year_fits(question, candidate)
         judged.append(replace(candidate, score=score))
     best = max(range(len(judged)), key=lambda number: judged[number].score)
@@ -587,9 +563,7 @@ def rewrite_answers(
     return told
 
 
-def _may_show_several(
-    scene: Scene, answers: Sequence[Candidate], policy: Policy
-) -> bool:
+def _may_show_several(scene: Scene, answers: Sequence[Candidate], policy: Policy) -> bool:
     """Whether two answers are probable enough to be shown. A rewrite makes none more probable, and takes most of the
     time of a question; in a small corpus, what is merely possible is rewritten, too."""
     if scene.is_small:
@@ -607,9 +581,7 @@ class _JudgedRewrite(Rewrite):
     def of(self, reading: Reading) -> Reading:
         """A reading, so far as asked, with this rewrite in place of its source."""
         question = _spelt_like(reading.question, self.question)
-        return replace(
-            reading, question=question, source="", asked_again=self.asked_again
-        )
+        return replace(reading, question=question, source="", asked_again=self.asked_again)
 
 
 def _spelt_like(question: str, rewrite: str) -> str:
@@ -653,13 +625,7 @@ def _judge_all(
         for text in (one.rewrite for one in own):
             outcome, fluency = next(asked)
             view = RewriteView(
-                scene.evidence.question,
-                text,
-                number,
-                outcome,
-                before,
-                fluency,
-                supports,
+                scene.evidence.question, text, number, outcome, before, fluency, supports
             )
             true = scene.compact.trust.true.probabilities([view.features])[0]
             fluent = scene.compact.trust.fluent.probabilities([view.features])[0]

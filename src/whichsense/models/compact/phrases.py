@@ -20,8 +20,7 @@ _MONTH += r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?:,? \d{4})"
 DATE = re.compile(
-    rf"\b(?:{_MONTH} {_DAY}{_YEAR}?|{_DAY} {_MONTH}{_YEAR}?|{_MONTH}{_YEAR})(?!\w)",
-    re.IGNORECASE,
+    rf"\b(?:{_MONTH} {_DAY}{_YEAR}?|{_DAY} {_MONTH}{_YEAR}?|{_MONTH}{_YEAR})(?!\w)", re.IGNORECASE
 )
 # A date and a number with commas are one word, and so is "mid-1990s" or "AT&T".
 _WORD = re.compile(
@@ -229,9 +228,7 @@ def phrase_text(rewrite: AlignedRewrite, phrase: Phrase) -> str:
     """Return what a phrase says; a function word that began the rewrite is written in lower case."""
     start, end = phrase
     text = rewrite.words.span(start, end)
-    if rewrite.words.kinds[start] is Kind.ARTICLE or (
-        start == 0 and not rewrite.is_content[0]
-    ):
+    if rewrite.words.kinds[start] is Kind.ARTICLE or (start == 0 and not rewrite.is_content[0]):
         return text[0].lower() + text[1:]
     return text
 
@@ -435,9 +432,7 @@ def load_ranker(name: str) -> Ranker:
     return Ranker(table[name])
 
 
-def by_expectation(
-    texts: Sequence[str], scores: Sequence[float]
-) -> list[tuple[int, float]]:
+def by_expectation(texts: Sequence[str], scores: Sequence[float]) -> list[tuple[int, float]]:
     """The most probable texts, ordered by their expected overlap with the right one, which scores make more or less
     probable: (place, overlap).
 
@@ -498,9 +493,7 @@ def choose_phrases(
     return [own[rank] for own, rank in zip(ranked, chosen, strict=True)]
 
 
-def _rank_phrases(
-    rewrite: AlignedRewrite, ranker: Ranker, keep: _Filter | None
-) -> list[Phrase]:
+def _rank_phrases(rewrite: AlignedRewrite, ranker: Ranker, keep: _Filter | None) -> list[Phrase]:
     phrases = list_phrases(rewrite)
     if keep is not None:
         phrases = [one for one in phrases if keep(rewrite, one)] or phrases

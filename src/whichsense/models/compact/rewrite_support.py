@@ -14,13 +14,7 @@ from whichsense.models.compact.encoder import Pair
 from whichsense.models.compact.scene import Scene
 from whichsense.models.compact.writer import KINDS_OF_WORKS, Ints
 from whichsense.text.answers import same_answer
-from whichsense.text.words import (
-    NEUTRAL_WORDS,
-    SMALL_WORDS,
-    porter_stem,
-    sentence_spans,
-    words,
-)
+from whichsense.text.words import NEUTRAL_WORDS, SMALL_WORDS, porter_stem, sentence_spans, words
 from whichsense.types import Candidate, Policy, Span
 
 # What a rewrite may say: only what the evidence says of its own answer, and words that state no fact.
@@ -29,9 +23,7 @@ Places = dict[int, list[tuple[int, int]]]
 """Passage → (first, last + 1) of its pair's tokens."""
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 # "(May 2, 1895 – November 22, 1943)", "(born 2 May 1895)": full dates, since bare years may be those of a series.
-_LIFE = re.compile(
-    r"\((?:[^()]*\bborn\b[^()]*|[^()]*[^\W\d][^()]*\d{4}\s*[–-]\s*[^()]*\d{4})\)"
-)
+_LIFE = re.compile(r"\((?:[^()]*\bborn\b[^()]*|[^()]*[^\W\d][^()]*\d{4}\s*[–-]\s*[^()]*\d{4})\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +217,7 @@ def _name_pairs(text: str) -> set[tuple[str, str]]:
 # Locates answers in the passages: the token spans that a rewrite's windows and support are taken
 # from.
 
-_LEAST_PROBABLE = (
-    0.05  # in its passage: less probable mentions add no spelling of the answer
-)
+_LEAST_PROBABLE = 0.05  # in its passage: less probable mentions add no spelling of the answer
 _MOST_MARKED = 12  # spans of a passage
 _LEAST_MASS = 0.02  # of the best mention's: weaker ones only share the answer's words
 

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 
 from whichsense.models.compact import writer
 from whichsense.models.compact import writer as compact_writer
-from whichsense.models.compact.encoder import (
-    LONGEST_QUESTION,
-    Floats,
-    Pieces,
-    question_words,
-)
+from whichsense.models.compact.encoder import LONGEST_QUESTION, Floats, Pieces, question_words
 from whichsense.models.compact.rewrite_support import (
     Support,
     Target,
@@ -53,7 +48,9 @@ from whichsense.types import FOR_BENCHMARKS, Candidate, Policy, Reading, Span
 # Windows of passages around an answer: the evidence in the writer's prompts.
 
 _PER_REWRITE = 2  # windows in the prompt of a rewrite
-_PER_QUESTION = 4  # windows in the prompt that answers are scored with: it is read again for every question
+_PER_QUESTION = (
+    4  # windows in the prompt that answers are scored with: it is read again for every question
+)
 
 
 def order_passages(scene: Scene, target: Target) -> list[int]:
@@ -79,14 +76,10 @@ def _window(scene: Scene, place: int, target: Target) -> Window:
         if span[0] >= text:
             first, end = span
             break
-    return Window(
-        pair.ids[title:title_end], pair.ids[text:text_end], first - text, end - text
-    )
+    return Window(pair.ids[title:title_end], pair.ids[text:text_end], first - text, end - text)
 
 
-def likelihoods(
-    scene: Scene, questions: Sequence[str], targets: Sequence[Target]
-) -> Floats:
+def likelihoods(scene: Scene, questions: Sequence[str], targets: Sequence[Target]) -> Floats:
     """The log probability of each answer to each question, given a window for each answer (questions × answers):
     REFUEL's verification score."""
     shared: list[Window] = []
@@ -157,9 +150,7 @@ def _flatten(around: Sequence[Sequence[Sequence[str]]]) -> Iterator[str]:
             yield from texts
 
 
-def _phrases(
-    scene: Scene, around: Sequence[Sequence[str]]
-) -> Iterator[tuple[str, float]]:
+def _phrases(scene: Scene, around: Sequence[Sequence[str]]) -> Iterator[tuple[str, float]]:
     """The phrases beside an answer and their worth, which is less in passages that support the answer less."""
     question = scene.evidence.question
     asked = asked_for(question)
@@ -298,11 +289,7 @@ def written(
 
 
 def draw_rewrites(
-    writer: Writer,
-    scene: Scene,
-    targets: Sequence[Target],
-    told: Sequence[Support],
-    count: int,
+    writer: Writer, scene: Scene, targets: Sequence[Target], told: Sequence[Support], count: int
 ) -> list[RewriteOptions]:
     """`count` samples of a writer for each answer, and those of them that the evidence supports."""
     question: list[int] = []
@@ -345,10 +332,7 @@ def _prompt(
 
 
 def _collect_options(
-    scene: Scene,
-    target: Target,
-    supported: Support,
-    samples: Sequence[compact_writer.Sample],
+    scene: Scene, target: Target, supported: Support, samples: Sequence[compact_writer.Sample]
 ) -> RewriteOptions:
     """The samples for an answer as text, and the options among them."""
     question = scene.evidence.question
@@ -419,10 +403,7 @@ def _spelling_texts(scene: Scene, target: Target) -> list[tuple[str, Pieces]]:
     for place in order_passages(scene, target)[:_SPELLING_PASSAGES]:
         pair = scene.evidence.pairs[place]
         passage = scene.evidence.passages[place]
-        for (first, last), text in (
-            (pair.title, passage.title),
-            (pair.text, passage.text),
-        ):
+        for (first, last), text in ((pair.title, passage.title), (pair.text, passage.text)):
             part = slice(first, last)
             pieces = Pieces(pair.ids[part], pair.starts[part], pair.ends[part])
             texts.append((text, pieces))
@@ -518,9 +499,7 @@ def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | 
     return None
 
 
-def verify_readings(
-    scene: Scene, readings: Sequence[Reading], policy: Policy
-) -> list[Reading]:
+def verify_readings(scene: Scene, readings: Sequence[Reading], policy: Policy) -> list[Reading]:
     """The readings that hold when their rewrites are asked again, with those of answers that the rewrites prefer."""
     if not readings:
         return []
@@ -600,9 +579,7 @@ def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np
     return np.asarray(margin >= scene.compact.scorer.holds_over)
 
 
-def _is_preferred(
-    given: Floats, new: Floats, rewritten: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _is_preferred(given: Floats, new: Floats, rewritten: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
 
     `given`: rewrites × answers; `new`: rewrites × newcomers.

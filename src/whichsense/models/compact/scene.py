@@ -13,13 +13,7 @@ from pathlib import Path
 from whichsense.errors import WhichsenseError
 from whichsense.models.compact import candidates, scorer_features
 from whichsense.models.compact.candidates import Answer, Evidence
-from whichsense.models.compact.encoder import (
-    WEIGHTS,
-    CompactModel,
-    Floats,
-    answer_ids,
-    once,
-)
+from whichsense.models.compact.encoder import WEIGHTS, CompactModel, Floats, answer_ids, once
 from whichsense.models.compact.hits import encode_question, log_search_scores, read_hits
 from whichsense.models.compact.labeller import Labeller
 from whichsense.models.compact.scorer import Judge, Scorer, Trust, chosen
@@ -231,9 +225,7 @@ class Scene:
         scorer = self.compact.scorer
         if not self.answers:
             return scorer.in_small
-        return scorer.judge(
-            scorer_features.of_corpus(self.context), self.compact.passages
-        )
+        return scorer.judge(scorer_features.of_corpus(self.context), self.compact.passages)
 
     @property
     def is_small(self) -> bool:
@@ -283,9 +275,7 @@ class Scene:
         scorer = self.compact.scorer
         wording = scorer.wording(self.evidence.question)
         alone = scorer.impression(self.evidence.alone)
-        return scorer_features.of_question(
-            self.context, self.probabilities, wording, alone
-        )
+        return scorer_features.of_question(self.context, self.probabilities, wording, alone)
 
     def tokens(self, answer: str) -> list[int]:
         return answer_ids(self.compact.model.tokenizer, answer)

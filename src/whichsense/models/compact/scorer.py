@@ -297,10 +297,7 @@ def _read_net(table: Mapping[str, Any], features: Sequence[str]) -> Net:
 
 
 def chosen(
-    probabilities: Sequence[float],
-    missing: float,
-    threshold: float | None = None,
-    least: int = 1,
+    probabilities: Sequence[float], missing: float, threshold: float | None = None, least: int = 1
 ) -> list[int]:
     """Choose candidates: the set with the highest expected F1, or all that reach `threshold`; `least` in any case.
 

@@ -13,12 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from whichsense.models.compact.candidates import (
-    Answer,
-    Evidence,
-    Mention,
-    passage_probabilities,
-)
+from whichsense.models.compact.candidates import Answer, Evidence, Mention, passage_probabilities
 from whichsense.models.compact.encoder import Floats
 from whichsense.text.answers import parse_answer
 from whichsense.text.overlap import edit_f1, sentence_bleu
@@ -219,11 +214,7 @@ class QuestionView:
     """A question as a whole, with the probabilities of its candidates and the log odds of the two probes."""
 
     def __init__(
-        self,
-        context: SceneView,
-        probabilities: Sequence[float],
-        wording: float,
-        alone: float,
+        self, context: SceneView, probabilities: Sequence[float], wording: float, alone: float
     ) -> None:
         self.context = context
         self.evidence = context.evidence
@@ -263,10 +254,7 @@ def of_corpus(context: SceneView) -> dict[str, float]:
 
 
 def of_question(
-    context: SceneView,
-    probabilities: Sequence[float],
-    wording: float = 0.0,
-    alone: float = 0.0,
+    context: SceneView, probabilities: Sequence[float], wording: float = 0.0, alone: float = 0.0
 ) -> dict[str, float]:
     """The features of a question as a whole. `probabilities` are those of its candidates; `wording` and `alone` are the
     log odds of ambiguity by the n-gram probe and by the state probe."""
@@ -274,9 +262,7 @@ def of_question(
     return of_corpus(context) | _evaluate(_QUESTION, view)
 
 
-def _evaluate(
-    features: Mapping[str, Callable[[_View], float]], view: _View
-) -> dict[str, float]:
+def _evaluate(features: Mapping[str, Callable[[_View], float]], view: _View) -> dict[str, float]:
     """The value of each feature of a table, in the table's order."""
     values = {}
     for name, feature in features.items():
@@ -424,9 +410,7 @@ _PHRASE_LIKELY = (
     -1.2
 )  # log probability that a phrase counts with: about the mean of the writer's samples
 _MOST_COMBINATIONS = 4096  # up to so many are searched exhaustively
-_UNANSWERED = (
-    100.0  # penalty for an answer without a rewrite: above any difference of scores
-)
+_UNANSWERED = 100.0  # penalty for an answer without a rewrite: above any difference of scores
 
 REWRITE_FEATURES = (
     "edits",

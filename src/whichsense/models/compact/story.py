@@ -25,9 +25,7 @@ from whichsense.types import Case, Citation, LongAnswer, Passage, Reading, Span
 # The sentences of a passage that can be told: clean and whole.
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|&[a-z]{2,8};")
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]"
-)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]")
 _NOTE = re.compile(r"\[(?:\d{1,3}|[a-z]|citation needed|note \d+)\]")
 _BEFORE_MARK = re.compile(r"\s+((?:['’]s|n['’]t)\b|[,;.](?=\s|$))")
 _ENDS = re.compile(r"(?<!\b[A-Z])[.!][\"'”’)\]]*$")
@@ -74,16 +72,12 @@ class Fact:
 def facts(passage: Passage) -> tuple[Fact, ...]:
     """Return every whole sentence of a passage, in order, without brackets."""
     found = []
-    for number, (start, end) in enumerate(
-        islice(sentence_spans(passage.text), _MOST_SENTENCES)
-    ):
+    for number, (start, end) in enumerate(islice(sentence_spans(passage.text), _MOST_SENTENCES)):
         text = clean(passage.text[start:end])
         if number == 0:
             text = _without_heading(text, clean(passage.title))
         if is_whole(text):
-            text = _capitalized(
-                _OPENER.sub("", text, count=1) if _OPENER.match(text) else text
-            )
+            text = _capitalized(_OPENER.sub("", text, count=1) if _OPENER.match(text) else text)
             found.append(Fact(text, passage, number, start, end))
     return tuple(found)
 
@@ -116,9 +110,7 @@ def is_whole(text: str) -> bool:
         return False
     if not (text[0].isupper() or text[0].isdigit() or text[0] in "\"“'‘"):
         return False
-    is_odd = (
-        _ODD.search(text) or text.count('"') % 2 or text.count("(") != text.count(")")
-    )
+    is_odd = _ODD.search(text) or text.count('"') % 2 or text.count("(") != text.count(")")
     return not is_odd
 
 
@@ -203,17 +195,13 @@ def _tell(case: Case, reading: Reading) -> _Telling | None:
         return None
     fact = _answer_fact(reading, spans)
     context = _context(reading, spans, fact)
-    return _Telling(
-        reading, fact.passage if fact else spans[0].passage, fact, tuple(context)
-    )
+    return _Telling(reading, fact.passage if fact else spans[0].passage, fact, tuple(context))
 
 
 def _answer_fact(reading: Reading, spans: Sequence[Span]) -> Fact | None:
     """Return the sentence with the answer that has the largest share of the question's words; None where none has
     enough of them. Of equals the first: spans are in the order of their strength."""
-    asked = content_stems(f"{reading.question} {reading.label}") - content_stems(
-        reading.answer
-    )
+    asked = content_stems(f"{reading.question} {reading.label}") - content_stems(reading.answer)
     best: Fact | None = None
     largest = _LEAST_RELEVANT
     for fact in _facts_of(spans):
@@ -251,9 +239,7 @@ def _holds(text: str, answer: str) -> bool:
     return re.search(whole, text) is not None
 
 
-def _context(
-    reading: Reading, spans: Sequence[Span], answer_fact: Fact | None
-) -> list[Fact]:
+def _context(reading: Reading, spans: Sequence[Span], answer_fact: Fact | None) -> list[Fact]:
     """Return the sentences that share most words with the question and the answer; what names the answer or opens the
     passage says most about it."""
     asked = content_stems(f"{reading.question} {reading.answer}")
@@ -267,9 +253,7 @@ def _context(
         )
         is_short_sentence = shorter.size <= _MOST_WORDS and ": " not in shorter.text
         if is_short_sentence and not is_told and shared >= _LEAST_SHARED:
-            weight = (
-                shared + 2 * _holds(fact.text, reading.answer) + 2 * (fact.number == 0)
-            )
+            weight = shared + 2 * _holds(fact.text, reading.answer) + 2 * (fact.number == 0)
             others.append((weight, shorter))
     others.sort(key=lambda one: -one[0])
     return [fact for _, fact in others]
@@ -343,9 +327,7 @@ class _Paragraph:
 
     @property
     def text(self) -> str:
-        return " ".join(
-            citation.sentence for group in self.groups for citation in group
-        )
+        return " ".join(citation.sentence for group in self.groups for citation in group)
 
     def add(self, group: int, fact: Fact, previous: Fact | None) -> bool:
         """Add a fact to a group if it fits, says something new and stands alone, or follows its own previous sentence;
@@ -402,9 +384,7 @@ def _nothing(case: Case) -> list[Citation]:
     return [Citation(f"{text}.", nearest)]
 
 
-def _one_by_one(
-    tellings: Sequence[_Telling], *, in_context: bool
-) -> list[list[Citation]]:
+def _one_by_one(tellings: Sequence[_Telling], *, in_context: bool) -> list[list[Citation]]:
     """Return a sentence for each answer. One that gives several answers is told once, where the first of them is."""
     groups: list[list[Citation]] = []
     seen: set[str] = set()
@@ -451,9 +431,7 @@ def _add_context(paragraph: _Paragraph, tellings: Sequence[_Telling]) -> None:
     if len(tellings) == 1:
         queues = [queues[0][:0]]
     while any(queues) and not paragraph.is_long_enough():
-        for number, (queue, telling) in enumerate(
-            zip(queues, tellings, strict=True), first
-        ):
+        for number, (queue, telling) in enumerate(zip(queues, tellings, strict=True), first):
             while queue and not paragraph.add(number, queue.pop(0), telling.fact):
                 pass
 

@@ -11,14 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from whichsense.models.compact.encoder import (
-    CompactModel,
-    Pair,
-    Tokenizer,
-    damaged,
-    once,
-    pair,
-)
+from whichsense.models.compact.encoder import CompactModel, Pair, Tokenizer, damaged, once, pair
 from whichsense.models.compact.scorer import Net, linear
 from whichsense.text.answers import parse_numbers
 from whichsense.text.words import SMALL_WORDS, porter_stem, sentences

@@ -149,9 +149,7 @@ class Tagger:
         ids = tokenizer.ids(question, LONGEST_QUESTION)
         return pair(tokenizer, ids, passage.title, passage.text, LONGEST_TAGGED)
 
-    def tag(
-        self, pairs: Sequence[Pair], marks: Sequence[NDArray[np.int64]] = ()
-    ) -> list[Tags]:
+    def tag(self, pairs: Sequence[Pair], marks: Sequence[NDArray[np.int64]] = ()) -> list[Tags]:
         """Read pairs; `marks` say what each token of a pair is part of."""
         session, tables, distances = self._session, self._tables, self._distances
         self.model.work.add(layers=len(pairs) * tables.layers, pairs=len(pairs))
@@ -200,13 +198,9 @@ def _characters(text: str, own: Pair, stretch: Stretch) -> tuple[int, int]:
     return start, end
 
 
-def covering(
-    pair: Pair, area: tuple[int, int], start: int, end: int
-) -> tuple[int, int] | None:
+def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> tuple[int, int] | None:
     """The first and the last token of these characters of the title or of the text."""
-    inside = [
-        at for at in range(*area) if pair.starts[at] < end and pair.ends[at] > start
-    ]
+    inside = [at for at in range(*area) if pair.starts[at] < end and pair.ends[at] > start]
     return (inside[0], inside[-1]) if inside else None
 
 

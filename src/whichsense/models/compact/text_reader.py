@@ -14,9 +14,7 @@ from whichsense.types import Candidate, Case, Hit, Passage, Span
 # Documents that disagree: each is read by itself, then what they say is settled.
 
 
-def read_each(
-    compact: Compact, case: Case, least: float, similar: float
-) -> list[Candidate]:
+def read_each(compact: Compact, case: Case, least: float, similar: float) -> list[Candidate]:
     """The answers that stand, those of most documents first. A document gives its best answer, if that is at least
     `least` probable; `similar` is what `settle` takes for documents about the same thing."""
     statements = []

@@ -15,15 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.compact.encoder import (
-    BEGIN,
-    END,
-    CompactModel,
-    Floats,
-    Pieces,
-    joined,
-    once,
-)
+from whichsense.models.compact.encoder import BEGIN, END, CompactModel, Floats, Pieces, joined, once
 from whichsense.text.words import SMALL_WORDS
 
 # The writer's prompts as token numbers: what to write, a question, its answer, and windows of the
@@ -151,9 +143,7 @@ def asking(way: int, window: Window) -> Prompt:
 
 _LOOSE = re.compile(r" ([,;:])(?= )")
 _QUOTED = re.compile(r'"\s*([^"]*?)\s*"')
-_QUESTION_WORD = re.compile(
-    r"(?<=[\w,] )(?:Who|What|When|Where|Which|How|Whose|Whom|Why)\b"
-)
+_QUESTION_WORD = re.compile(r"(?<=[\w,] )(?:Who|What|When|Where|Which|How|Whose|Whom|Why)\b")
 _NO_SPACE_BEFORE = frozenset(",.;:!?)]'’%")
 _NO_SPACE_AFTER = frozenset("([$£€'’")
 KINDS_OF_WORKS = tuple(
@@ -269,9 +259,7 @@ def _tidy(text: str) -> str:
 class Surfaces:
     """The spelling of word pieces in the evidence: case, accents, punctuation."""
 
-    def __init__(
-        self, texts: Sequence[tuple[str, Pieces]], tokens: Sequence[str]
-    ) -> None:
+    def __init__(self, texts: Sequence[tuple[str, Pieces]], tokens: Sequence[str]) -> None:
         self._texts = texts
         self._tokens = tokens
         # Token → (text, place among its pieces).
@@ -362,9 +350,7 @@ class Writable:
         """The place of each token among them; None for one that may not be written."""
         known = self.ids.tolist()
         columns: list[int | None] = []
-        for place, token in zip(
-            np.searchsorted(self.ids, tokens).tolist(), tokens, strict=True
-        ):
+        for place, token in zip(np.searchsorted(self.ids, tokens).tolist(), tokens, strict=True):
             is_known = place < len(known) and known[place] == token
             columns.append(place if is_known else None)
         return columns
@@ -392,9 +378,7 @@ class WriterState:
     def select(self, rows: Ints | slice) -> WriterState:
         """Some of the sequences in that order. A sequence may be repeated."""
         past = {name: array[rows] for name, array in self.past.items()}
-        return replace(
-            self, mask=self.mask[rows], past=past, following=self.following[rows]
-        )
+        return replace(self, mask=self.mask[rows], past=past, following=self.following[rows])
 
 
 @dataclass(frozen=True)
@@ -434,9 +418,7 @@ class Writer:
         # Prompts are padded to the longest; tokens of padding are hidden, and dropped from the memory.
         is_token = np.arange(max(sizes)) < np.array(sizes)[:, None]
         hidden = np.where(is_token, 0, HIDDEN).astype(np.float32)
-        reach = np.broadcast_to(
-            hidden[:, None, None, :], (count, 1, max(sizes), max(sizes))
-        )
+        reach = np.broadcast_to(hidden[:, None, None, :], (count, 1, max(sizes), max(sizes)))
         empty = self._empty(count, writable)
         outputs = self._run(
             empty,
@@ -472,9 +454,7 @@ class Writer:
         memory = dict.fromkeys(self._names, np.zeros((heads, 1, each), np.float32))
         past = dict.fromkeys(self._names, np.zeros((rows, heads, 0, each), np.float32))
         mask = np.full((rows, 1, 1, 1), HIDDEN, np.float32)
-        return WriterState(
-            memory, mask, past, writable, np.zeros((rows, 0), np.float32)
-        )
+        return WriterState(memory, mask, past, writable, np.zeros((rows, 0), np.float32))
 
     def extend(
         self, old: WriterState, tokens: Ints, *, every: bool = False
@@ -495,14 +475,10 @@ class Writer:
         written = written.reshape(rows, new if every else 1, -1)
         return replace(old, past=past, following=written[:, -1]), written
 
-    def _extend(
-        self, old: WriterState, tokens: Ints, *, every: bool
-    ) -> dict[str, Floats]:
+    def _extend(self, old: WriterState, tokens: Ints, *, every: bool) -> dict[str, Floats]:
         rows, new = tokens.shape
         length = old.length + new
-        embedded = self.model.words.embed_prompt(
-            tokens, np.full(new, WRITTEN), old.length
-        )
+        embedded = self.model.words.embed_prompt(tokens, np.full(new, WRITTEN), old.length)
         # A token attends to itself and to what was written before it.
         is_before = np.arange(length) <= np.arange(old.length, length)[:, None]
         causal = np.where(is_before, 0, HIDDEN).astype(np.float32)
@@ -652,9 +628,7 @@ class _Live:
         return replace(self, state=state, row=np.array(row))
 
 
-def _next_columns(
-    scores: Floats, greedy: _Flags, rng: np.random.Generator
-) -> list[int]:
+def _next_columns(scores: Floats, greedy: _Flags, rng: np.random.Generator) -> list[int]:
     """The next token of each draw, as a column of its scores (draws × writable)."""
     columns = []
     for row, is_greedy in zip(scores, greedy, strict=True):
@@ -707,10 +681,7 @@ def likelihoods(
 
 
 def _distributions(
-    writer: Writer,
-    prompts: Sequence[Prompt],
-    outputs: Sequence[Sequence[int]],
-    writable: Writable,
+    writer: Writer, prompts: Sequence[Prompt], outputs: Sequence[Sequence[int]], writable: Writable
 ) -> Floats:
     """Log probabilities at each place of each output after each prompt (prompts × outputs × places × writable)."""
     longest = max(1, *map(len, outputs))

@@ -85,10 +85,7 @@ class Reply:
     tokens_out: int = 0
 
     def to_json(self) -> str:
-        rows = [
-            [token.text, token.logprob, dict(token.alternatives)]
-            for token in self.tokens
-        ]
+        rows = [[token.text, token.logprob, dict(token.alternatives)] for token in self.tokens]
         return json.dumps([self.text, rows, self.tokens_in, self.tokens_out])
 
     @classmethod
@@ -230,14 +227,10 @@ class ReplyCache:
         """Return the reply to a request, if it is there and can be read."""
         try:
             with self._open() as database:
-                row = database.execute(
-                    "select reply from replies where key = ?", (key,)
-                ).fetchone()
+                row = database.execute("select reply from replies where key = ?", (key,)).fetchone()
                 if row is None:
                     return None
-                database.execute(
-                    "update replies set used = ? where key = ?", (time.time(), key)
-                )
+                database.execute("update replies set used = ? where key = ?", (time.time(), key))
             return Reply.from_json(row[0])
         except (sqlite3.Error, OSError, ValueError, TypeError):
             return None
@@ -369,10 +362,7 @@ class Capabilities:
             parameters["seed"] = request.seed
         if self._uses("structured", request):
             schema = {"name": request.prompt, "strict": True, "schema": request.schema}
-            parameters["response_format"] = {
-                "type": "json_schema",
-                "json_schema": schema,
-            }
+            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self._uses("logprobs", request):
             parameters |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         return parameters
@@ -420,9 +410,7 @@ def reply_of(completion: Any) -> Reply:
 
 
 def _token_of(item: Any) -> Token:
-    alternatives = {
-        str(other.token): float(other.logprob) for other in item.top_logprobs or ()
-    }
+    alternatives = {str(other.token): float(other.logprob) for other in item.top_logprobs or ()}
     return Token(str(item.token), float(item.logprob), alternatives)
 
 
@@ -440,9 +428,7 @@ _SECRET = re.compile(r"\b(?:sk|key|Bearer)[-_ ][\w.*-]{4,}", re.IGNORECASE)
 class Endpoint:
     """An OpenAI-compatible server and the model that is asked there. Threads may share it."""
 
-    def __init__(
-        self, settings: LLMSettings, environment: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, settings: LLMSettings, environment: Mapping[str, str] | None = None) -> None:
         from whichsense.models.llm.prompts import current_environment
 
         variables = current_environment() if environment is None else environment
@@ -501,10 +487,7 @@ class Endpoint:
             timeout=self.settings.timeout,
             http_client=http_client(),
             # The environment may name a vendor's organization: it is nobody else's business.
-            default_headers={
-                "OpenAI-Organization": openai.omit,
-                "OpenAI-Project": openai.omit,
-            },
+            default_headers={"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit},
         )
         weakref.finalize(self, client.close)
         return client
@@ -520,9 +503,7 @@ class Endpoint:
     def _cache_key(self, request: Request) -> str:
         return request.key(self.settings.url, self.model, self.settings.extra)
 
-    def complete(
-        self, request: Request, ends_at: float, limits: Limits
-    ) -> tuple[Reply, int]:
+    def complete(self, request: Request, ends_at: float, limits: Limits) -> tuple[Reply, int]:
         """The reply to a request, and how often the server was asked. Raises `LLMFault` when the time is over or the
         server cannot be used."""
         ends_at = min(ends_at, time.monotonic() + self.settings.timeout)
@@ -542,16 +523,12 @@ class Endpoint:
                 time.sleep(pause)
         raise self._down("it gave no reply")
 
-    def stream(
-        self, request: Request, ends_at: float, limits: Limits
-    ) -> Iterator[str | Reply]:
+    def stream(self, request: Request, ends_at: float, limits: Limits) -> Iterator[str | Reply]:
         """The pieces of a reply as they come, and at the end the whole of it. It is not tried again once begun."""
         self._check_up()
         ends_at = min(ends_at, time.monotonic() + self.settings.timeout)
         try:
-            yield from items_within(
-                lambda: self._send_streamed(request), ends_at, limits
-            )
+            yield from items_within(lambda: self._send_streamed(request), ends_at, limits)
         except TookTooLong:
             raise self._down("it did not reply in time") from None
         except Exception as error:
@@ -584,9 +561,7 @@ class Endpoint:
                         pieces.append(str(piece))
                         yield pieces[-1]
         text = "".join(pieces)
-        yield Reply(
-            text, (), request.estimated_tokens - request.max_tokens, len(text) // 4
-        )
+        yield Reply(text, (), request.estimated_tokens - request.max_tokens, len(text) // 4)
 
     def _pause_after(self, error: Exception, attempt: int) -> float:
         """Seconds to wait before the call is tried again; raises `LLMFault` where that would not help."""
@@ -598,13 +573,9 @@ class Endpoint:
             asked = error.response.headers.get("retry-after", "")
             if asked.isdigit():
                 return min(float(asked), _LONGEST_PAUSE)
-        elif isinstance(error, ReplyTooLarge) or isinstance(
-            error.__cause__, ReplyTooLarge
-        ):
+        elif isinstance(error, ReplyTooLarge) or isinstance(error.__cause__, ReplyTooLarge):
             raise LLMFault(self._sentence("its reply is too large")) from None
-        elif not isinstance(
-            error, (openai.APIError, *connection_errors(), ValueError, TypeError)
-        ):
+        elif not isinstance(error, (openai.APIError, *connection_errors(), ValueError, TypeError)):
             raise error
         pause = _FIRST_PAUSE * 2 ** (attempt - 1)
         return float(min(pause, _LONGEST_PAUSE) * random.uniform(0.75, 1.25))

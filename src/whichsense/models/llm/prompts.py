@@ -74,9 +74,7 @@ def _read(path: Path) -> Prompt:
     # What stands before the first heading, then each heading and its text.
     messages = dict(zip(parts[1::2], map(str.strip, parts[2::2]), strict=True))
     if set(messages) != {"system", "user"}:
-        raise BadConfig(
-            f"'{path}' needs the headings '## system' and '## user', each once."
-        )
+        raise BadConfig(f"'{path}' needs the headings '## system' and '## user', each once.")
     about = parts[0].strip().partition("\n")[0]
     return Prompt(path.stem, messages["system"], messages["user"], about)
 

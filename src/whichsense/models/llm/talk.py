@@ -13,15 +13,7 @@ from typing import Any, TypeVar
 
 from whichsense.errors import require
 from whichsense.jobs.limits import Limits, current_limits
-from whichsense.models.llm.endpoint import (
-    Endpoint,
-    LLMFault,
-    Reply,
-    Request,
-    Token,
-    clean,
-    fence,
-)
+from whichsense.models.llm.endpoint import Endpoint, LLMFault, Reply, Request, Token, clean, fence
 from whichsense.models.llm.prompts import load_prompt
 from whichsense.text.words import QUESTION_WORDS, sentence_at, sentence_spans, words
 from whichsense.types import Call, Candidate, Case, Passage, Span, frozen
@@ -81,10 +73,7 @@ class Talk:
             return []
         workers = min(self.endpoint.settings.parallel, len(requests))
         with ThreadPoolExecutor(workers, "whichsense-llm-stage") as pool:
-            futures = [
-                pool.submit(lambda one: self._ask_one(one, read), one)
-                for one in requests
-            ]
+            futures = [pool.submit(lambda one: self._ask_one(one, read), one) for one in requests]
             try:
                 values: list[Value | None] = [one.result() for one in futures]
             except BaseException:
@@ -98,9 +87,7 @@ class Talk:
             )
         return values
 
-    def _ask_one(
-        self, request: Request, read: Callable[[Reply], Value | None]
-    ) -> Value | None:
+    def _ask_one(self, request: Request, read: Callable[[Reply], Value | None]) -> Value | None:
         begun = time.perf_counter()
         cached = self.endpoint.cached(request)
         if cached is not None:
@@ -109,9 +96,7 @@ class Talk:
             return value
         with _Reserved(self, request):
             try:
-                reply, attempts = self.endpoint.complete(
-                    request, self._ends_at, self._limits
-                )
+                reply, attempts = self.endpoint.complete(request, self._ends_at, self._limits)
             except LLMFault as fault:
                 self._record_fault(request, begun, fault)
                 raise
@@ -159,9 +144,7 @@ class Talk:
                 raise LLMFault(
                     f"The cap of {settings.max_tokens:,} tokens a question ([llm] max_tokens) is reached."
                 )
-            next_cost = (
-                wanted * settings.price_in + request.max_tokens * settings.price_out
-            ) / 1e6
+            next_cost = (wanted * settings.price_in + request.max_tokens * settings.price_out) / 1e6
             if settings.max_cost and cost + next_cost > settings.max_cost:
                 raise LLMFault(
                     f"The cap of {settings.max_cost} on a question's cost ([llm] max_cost) is reached."
@@ -176,9 +159,7 @@ class Talk:
         if call.cached:
             return 0.0
         settings = self.endpoint.settings
-        priced = (
-            call.tokens_in * settings.price_in + call.tokens_out * settings.price_out
-        )
+        priced = call.tokens_in * settings.price_in + call.tokens_out * settings.price_out
         return priced / 1e6
 
     def _record(

@@ -11,12 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from whichsense.models.compact import people
-from whichsense.models.compact.people import (
-    Proposal,
-    join_named_together,
-    log_odds,
-    split_probable,
-)
+from whichsense.models.compact.people import Proposal, join_named_together, log_odds, split_probable
 from whichsense.models.compact.rewrite_support import Support, locate, support
 from whichsense.models.compact.rewriting import candidates_of
 from whichsense.models.compact.scene import Compact, Scene
@@ -34,16 +29,7 @@ from whichsense.models.llm.talk import (
 )
 from whichsense.text.answers import fullest_form, group_answers, same_answer
 from whichsense.text.words import SMALL_WORDS, normalize, porter_stem, spans_of, words
-from whichsense.types import (
-    FOR_PEOPLE,
-    Candidate,
-    Case,
-    Hit,
-    Policy,
-    Reading,
-    Span,
-    frozen,
-)
+from whichsense.types import FOR_PEOPLE, Candidate, Case, Hit, Policy, Reading, Span, frozen
 
 # Rewrites the question for each answer: samples of the language model compete with the answers'
 # labels, and the embedded encoder asks each of them again.
@@ -67,9 +53,7 @@ def rewrite_answers(talk: Talk, case: Case, compact: Compact) -> Case:
         readings = people.rewrite_answers(scene, answers)
         return replace(case, readings=tuple(readings), scratch=scene)
     drawn = _draw(talk, case)
-    proposals = [
-        _accept(scene, answers, number, samples) for number, samples in enumerate(drawn)
-    ]
+    proposals = [_accept(scene, answers, number, samples) for number, samples in enumerate(drawn)]
     if case.policy.careful:
         readings = people.rewrite_answers(scene, answers, proposals)
     else:
@@ -182,9 +166,7 @@ def _as_question(text: str) -> str:
     return f"{bare[:1].upper()}{bare[1:]}?"
 
 
-def _first_of_each(
-    case: Case, proposals: Sequence[Sequence[Proposal]]
-) -> list[Reading]:
+def _first_of_each(case: Case, proposals: Sequence[Sequence[Proposal]]) -> list[Reading]:
     """For benchmarks: the first sample that differs from those of the other answers, or the question as it is."""
     taken: set[str] = set()
     readings = []
@@ -324,11 +306,7 @@ _READING_SCHEMA = {
     "type": "object",
     "properties": {
         "answered": {"type": "string", "enum": ["yes", "no"]},
-        "answers": {
-            "type": "array",
-            "items": {"type": "string"},
-            "maxItems": _MOST_OF_PASSAGE,
-        },
+        "answers": {"type": "array", "items": {"type": "string"}, "maxItems": _MOST_OF_PASSAGE},
     },
     "required": ["answered", "answers"],
     "additionalProperties": False,
@@ -480,9 +458,7 @@ def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
         least = 0.5 * max((one.confidence for one in probable), default=0.0)
         probable = [one for one in probable if one.confidence >= least]
         possible = []
-    return replace(
-        case, readings=tuple(probable), possible=tuple(possible), scratch=scene
-    )
+    return replace(case, readings=tuple(probable), possible=tuple(possible), scratch=scene)
 
 
 def _ask_again(talk: Talk, case: Case) -> list[Reading]:
@@ -494,9 +470,7 @@ def _ask_again(talk: Talk, case: Case) -> list[Reading]:
     letters = string.ascii_uppercase[: len(case.readings) + 1]
     # For people the question as it was asked tells nothing of a reading without a rewrite.
     asked = [
-        one
-        for one in case.readings
-        if one.question != case.question or not case.policy.careful
+        one for one in case.readings if one.question != case.question or not case.policy.careful
     ]
     questions = [case.question, *(one.question for one in asked)]
     table = _answer_table(case.readings, letters)
@@ -536,9 +510,7 @@ def _understand_verdict(reply: Reply, letters: str) -> Shares | None:
     return shares or None
 
 
-def _against_habit(
-    chosen: Shares, habit: Shares | None, own: str, letters: str
-) -> float:
+def _against_habit(chosen: Shares, habit: Shares | None, own: str, letters: str) -> float:
     """Return how much a choice speaks for an answer: 0.5 where it says no more than the habit does, or than chance.
 
     >>> same = {"A": 0.9, "B": 0.1}

@@ -18,13 +18,7 @@ from whichsense.models.llm.talk import (
     without_thoughts,
 )
 from whichsense.text.clarification import ParsedClarification, parse_clarification
-from whichsense.text.words import (
-    SMALL_WORDS,
-    normalize,
-    porter_stem,
-    sentence_spans,
-    words,
-)
+from whichsense.text.words import SMALL_WORDS, normalize, porter_stem, sentence_spans, words
 from whichsense.types import Case, Citation, Passage, Reading
 
 # Detects ambiguity: with the answers that were found, is the question meant in several ways?
@@ -211,9 +205,7 @@ def is_told(sentence: str) -> bool:
     return is_whole(sentence) and not _OF_ITSELF.search(sentence)
 
 
-def left_out(
-    readings: Sequence[Reading], sentences: Sequence[Citation]
-) -> list[Reading]:
+def left_out(readings: Sequence[Reading], sentences: Sequence[Citation]) -> list[Reading]:
     """Return the readings whose answers no sentence gives.
 
     >>> told = [Citation("Ida Morrow directed the film of 1996.", ())]
@@ -232,10 +224,7 @@ def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
     for number, passage in enumerate(passages, 1):
         window = best_window(passage.text, case.question, _LONGEST_PASSAGE)
         texts.append(fence(f"{passage.title}. {window}", f"text {number}"))
-    lines = [
-        f"- {clean(reading.question)} {clean(reading.answer)}"
-        for reading in case.readings
-    ]
+    lines = [f"- {clean(reading.question)} {clean(reading.answer)}" for reading in case.readings]
     least, most = words_wanted(case)
     request = talk.request(
         "explain",

@@ -44,12 +44,7 @@ class Stepper:
     """One decoding step over fixed buffers: tokens and position in, scores out."""
 
     def __init__(
-        self,
-        network: Network,
-        layers: LayerWeights,
-        memory: EncodedInputs,
-        beams: int,
-        length: int,
+        self, network: Network, layers: LayerWeights, memory: EncodedInputs, beams: int, length: int
     ) -> None:
         device = memory.keys[0].device
         hypotheses = memory.questions * beams
@@ -133,9 +128,7 @@ def _limits(forced: Tensor, settings: Search) -> Tensor:
     return settings.longest + (forced >= 0).sum(1)
 
 
-def _constrained(
-    scores: Tensor, forced: Tensor, place: int, end: int, settings: Search
-) -> Tensor:
+def _constrained(scores: Tensor, forced: Tensor, place: int, end: int, settings: Search) -> Tensor:
     """Scores (questions, beams, vocabulary) that allow only a forced token, and no end before the shortest."""
     if place < settings.shortest:
         scores = scores.clone()
@@ -205,9 +198,7 @@ class _Beams:
         beams = settings.beams
         # The first hypothesis of each question: (questions, 1).
         self.first = (torch.arange(questions, device=device) * beams)[:, None]
-        self.tokens = torch.full(
-            (questions, beams, self.length), self.pad, device=device
-        )
+        self.tokens = torch.full((questions, beams, self.length), self.pad, device=device)
         self.scores = torch.full((questions, beams), _FAR, device=device)
         self.scores[:, 0] = 0.0  # all beams start equal: only the first counts
         # A question that is over stays over while others of its batch continue: more tokens could raise a mean again.

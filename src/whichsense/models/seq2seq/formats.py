@@ -118,9 +118,7 @@ class Codec:
     tokenizer: Any
     kind: Literal["bart", "t5", "causal"]
     lowercase: bool = False
-    _bodies: dict[Passage, array[int]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    _bodies: dict[Passage, array[int]] = field(default_factory=dict, repr=False, compare=False)
 
     def bodies(self, passages: Sequence[Passage]) -> list[array[int]]:
         """The tokens of passages with their titles. They are cached: several stages read the same ones."""
@@ -155,9 +153,7 @@ class Codec:
 
     def ids(self, text: str) -> list[int]:
         """The tokens of a text, without special ones."""
-        ids: list[int] = self.tokenizer.encode(
-            self._plain(text), add_special_tokens=False
-        )
+        ids: list[int] = self.tokenizer.encode(self._plain(text), add_special_tokens=False)
         return ids
 
     def all_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -243,11 +239,7 @@ TokenSequences = list[list[int]]
 
 
 def composed(
-    codec: Codec,
-    form: InputForm,
-    parts: Sequence[str],
-    hits: Sequence[Hit],
-    answer: str = "",
+    codec: Codec, form: InputForm, parts: Sequence[str], hits: Sequence[Hit], answer: str = ""
 ) -> TokenSequences:
     """The inputs for a question with its passages. `parts` are the question, or several texts to join by separators.
 
@@ -276,15 +268,10 @@ def _fused(
     """One input for each passage, or one without a passage."""
     if not passages:
         return [_closed(codec, lead, [])]
-    return [
-        _closed(codec, lead, body[: form.passage_tokens])
-        for body in codec.bodies(passages)
-    ]
+    return [_closed(codec, lead, body[: form.passage_tokens]) for body in codec.bodies(passages)]
 
 
-def _continued(
-    codec: Codec, form: InputForm, lead: list[int], passages: list[int]
-) -> list[int]:
+def _continued(codec: Codec, form: InputForm, lead: list[int], passages: list[int]) -> list[int]:
     """The input of a decoder-only model, with the question last: it attends best to what is near."""
     between = _between(codec)
     room = max(0, form.input_tokens - len(codec.start) - len(lead))
@@ -294,9 +281,7 @@ def _continued(
     return [*codec.start, *passages, *lead][: form.input_tokens]
 
 
-def read_by(
-    codec: Codec, form: InputForm, parts: Sequence[str], hits: Sequence[Hit]
-) -> list[Hit]:
+def read_by(codec: Codec, form: InputForm, parts: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
     """The hits that are in the input, at least in part: of a concatenated input the first few."""
     given = list(hits[: form.passages])
     if form.fusion:

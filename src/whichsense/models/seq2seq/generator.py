@@ -17,12 +17,7 @@ from whichsense.errors import BadInput, require
 from whichsense.files import read_json, write_atomically
 from whichsense.jobs.limits import check_limits
 from whichsense.models.bases import load_base, load_config, load_tokenizer
-from whichsense.models.seq2seq.formats import (
-    SEPARATOR,
-    Codec,
-    InputForm,
-    TokenSequences,
-)
+from whichsense.models.seq2seq.formats import SEPARATOR, Codec, InputForm, TokenSequences
 
 if TYPE_CHECKING:
     from whichsense.models.seq2seq.decoding import Output, Search
@@ -167,9 +162,7 @@ class Generator:
         self.task, self.form, self.options = describe(folder)
 
     @classmethod
-    def of(
-        cls, network: Network, codec: Codec, form: InputForm, tokens: int = 0
-    ) -> Generator:
+    def of(cls, network: Network, codec: Codec, form: InputForm, tokens: int = 0) -> Generator:
         """A generator over a loaded network, as in training."""
         self = cls.__new__(cls)
         self.folder = Path()
@@ -224,9 +217,7 @@ class Generator:
             search = replace(search, shortest=search.shortest + len(lead))
         outputs: list[list[Output]] = [[] for _ in inputs]
         for places, memory in self._batches(inputs):
-            begins = [
-                [*lead, *(prefixes[place] if prefixes else ())] for place in places
-            ]
+            begins = [[*lead, *(prefixes[place] if prefixes else ())] for place in places]
             batch = run_search(self.network, self._layers, memory, search, begins)
             for place, some in zip(places, batch, strict=True):
                 for output in some:

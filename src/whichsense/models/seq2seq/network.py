@@ -57,9 +57,7 @@ class Network(nn.Module):
     def signs(self) -> SpecialTokens:
         config = self.model.config
         return SpecialTokens(
-            int(config.decoder_start_token_id),
-            int(config.eos_token_id),
-            int(config.pad_token_id),
+            int(config.decoder_start_token_id), int(config.eos_token_id), int(config.pad_token_id)
         )
 
     def token_bytes(self) -> int:
@@ -114,14 +112,7 @@ class Network(nn.Module):
         """The encoder's layers over embedded tokens."""
         bias = self.family.encoder_bias(self.model, passages.longest, x.dtype)
         for weights in stack:
-            inputs = (
-                x,
-                weights,
-                passages,
-                bias,
-                self.family.encoder_style,
-                self.training,
-            )
+            inputs = (x, weights, passages, bias, self.family.encoder_style, self.training)
             if self._saves_memory and self.training:
                 x = checkpoint(self._encoder_layer, *inputs, use_reentrant=False)
             else:
@@ -147,9 +138,7 @@ class Network(nn.Module):
             stack = layers.decoder if layers else self._decoder_layers(dtype)
             reads = self._reads(memory, questions, length, stack)
             for weights, read in zip(stack, reads, strict=True):
-                x = decoder_layer(
-                    x, weights, read, questions, bias, style, self.training
-                )
+                x = decoder_layer(x, weights, read, questions, bias, style, self.training)
             return family.logits(self.model, x)
 
     def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderWeights]:
@@ -159,11 +148,7 @@ class Network(nn.Module):
         return [cast_weights(weights, dtype) for weights in stack]
 
     def _reads(
-        self,
-        memory: Tensor,
-        questions: RaggedRows,
-        length: int,
-        layers: Sequence[DecoderWeights],
+        self, memory: Tensor, questions: RaggedRows, length: int, layers: Sequence[DecoderWeights]
     ) -> Sequence[Tensor | Read]:
         """How each decoder layer reads the memory."""
         return [memory] * len(layers)
@@ -275,9 +260,7 @@ class CausalNetwork(Network):
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Compile the forward pass of training, for varying lengths."""
-        self._scored = torch.compile(
-            self._scores, *arguments, **{"dynamic": True, **options}
-        )
+        self._scored = torch.compile(self._scores, *arguments, **{"dynamic": True, **options})
 
     def gradient_checkpointing_enable(self, **_: Any) -> None:
         """The transformers model has its own."""
@@ -321,10 +304,7 @@ class CausalNetwork(Network):
         cache = DynamicCache()
         # Padding is behind the tokens, where nothing attends to it.
         self.model(
-            input_ids=passages.padded(ids),
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
+            input_ids=passages.padded(ids), past_key_values=cache, use_cache=True, logits_to_keep=1
         )
         dtype = self.dtype
         parts = []
@@ -405,12 +385,7 @@ class _SharedCache(DynamicCache):
         self._beams = beams
 
     def update(
-        self,
-        key_states: Tensor,
-        value_states: Tensor,
-        layer_idx: int,
-        *_: Any,
-        **__: Any,
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
         keys, values = self._own[layer_idx]
         keys.index_copy_(2, self._position, key_states.to(keys.dtype))

@@ -87,9 +87,7 @@ class RaggedRows(NamedTuple):
         """(rows, longest), True at tokens; None if there is no padding."""
         if self.is_full:
             return None
-        table = torch.zeros(
-            self.rows * self.longest, dtype=torch.bool, device=self.place.device
-        )
+        table = torch.zeros(self.rows * self.longest, dtype=torch.bool, device=self.place.device)
         return table.index_fill(0, self.place, True).view(self.rows, self.longest)
 
 
@@ -106,15 +104,7 @@ def self_attention(
     """Attention of each token over its own sequence: (tokens, heads, width) in and out."""
     if bias is None and not rows.is_full and has_kernel(query):
         return _ragged_kernel(
-            query,
-            key,
-            value,
-            rows.starts,
-            rows.starts,
-            rows.longest,
-            rows.longest,
-            dropout,
-            scale,
+            query, key, value, rows.starts, rows.starts, rows.longest, rows.longest, dropout, scale
         )
     table = _attention(
         rows.padded(query).transpose(1, 2),
@@ -128,13 +118,7 @@ def self_attention(
 
 
 def cross_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    rows: RaggedRows,
-    *,
-    scale: float,
-    dropout: float,
+    query: Tensor, key: Tensor, value: Tensor, rows: RaggedRows, *, scale: float, dropout: float
 ) -> Tensor:
     """Attention of targets (count, length, heads, width) over their own question's tokens (tokens, heads, width)."""
     if not rows.is_full and has_kernel(query):
@@ -176,13 +160,7 @@ def _with_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
 
 
 def _attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    mask: Tensor | None,
-    scale: float,
-    dropout: float,
+    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, scale: float, dropout: float
 ) -> Tensor:
     return F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale
@@ -295,9 +273,7 @@ def linear_of(*modules: nn.Linear) -> Linear:
     if len(modules) == 1:
         return Linear(modules[0].weight, modules[0].bias)
     weights: list[Tensor] = [module.weight for module in modules]
-    biases: list[Tensor] = [
-        module.bias for module in modules if module.bias is not None
-    ]
+    biases: list[Tensor] = [module.bias for module in modules if module.bias is not None]
     return Linear(torch.cat(weights), torch.cat(biases) if biases else None)
 
 

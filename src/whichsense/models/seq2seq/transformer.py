@@ -54,9 +54,7 @@ def normalised(x: Tensor, norm: Norm, style: Style) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], norm.weight.to(x.dtype), bias, style.epsilon)
 
 
-def added(
-    x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool
-) -> Tensor:
+def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool) -> Tensor:
     """The residual sum of a block, normalized in the post-norm family."""
     x = x + F.dropout(change, style.dropout, training)
     return x if style.norm_first else normalised(x, norm, style)
@@ -89,9 +87,7 @@ def encoder_layer(
     joined = apply(w.attention.joined, h).view(-1, 3, style.heads, style.width)
     query, key, value = joined.unbind(1)
     dropout = style.attention_dropout if training else 0.0
-    context = self_attention(
-        query, key, value, rows, scale=style.scale, dropout=dropout, bias=bias
-    )
+    context = self_attention(query, key, value, rows, scale=style.scale, dropout=dropout, bias=bias)
     change = apply(w.attention.out, context.reshape(x.shape[0], -1))
     x = added(x, change, w.attention.norm, style, training)
     return _feed_forward(x, w.feed, style, training)
@@ -139,9 +135,7 @@ def decoder_layer(
     query = apply(w.cross.query, h).view(count, length, style.heads, style.width)
     if isinstance(memory, Tensor):
         pair = memory_of(memory, w.cross, style)
-        context = cross_attention(
-            query, *pair, rows, scale=style.scale, dropout=dropout
-        )
+        context = cross_attention(query, *pair, rows, scale=style.scale, dropout=dropout)
     else:
         context = memory(query)
     change = apply(w.cross.out, context.reshape(count, length, -1))
@@ -173,29 +167,19 @@ def decoder_step(
     keys, values = cache
     keys.index_copy_(2, position, key)
     values.index_copy_(2, position, value)
-    context = F.scaled_dot_product_attention(
-        query, keys, values, attn_mask=bias, scale=style.scale
-    )
+    context = F.scaled_dot_product_attention(query, keys, values, attn_mask=bias, scale=style.scale)
     change = apply(w.attention.out, context.reshape(hypotheses, -1))
     x = added(x, change, w.attention.norm, style, False)
 
     h = _entry(x, w.cross.norm, style)
     keys, values = memory
-    questions = (
-        memory_mask.rows if isinstance(memory_mask, RaggedRows) else keys.shape[0]
-    )
+    questions = memory_mask.rows if isinstance(memory_mask, RaggedRows) else keys.shape[0]
     query = apply(w.cross.query, h).view(questions, -1, style.heads, style.width)
     if isinstance(memory_mask, RaggedRows):
-        context = cross_attention(
-            query, keys, values, memory_mask, scale=style.scale, dropout=0.0
-        )
+        context = cross_attention(query, keys, values, memory_mask, scale=style.scale, dropout=0.0)
     else:
         context = F.scaled_dot_product_attention(
-            query.transpose(1, 2),
-            keys,
-            values,
-            attn_mask=memory_mask,
-            scale=style.scale,
+            query.transpose(1, 2), keys, values, attn_mask=memory_mask, scale=style.scale
         ).transpose(1, 2)
     change = apply(w.cross.out, context.reshape(hypotheses, -1))
     x = added(x, change, w.cross.norm, style, False)
@@ -230,9 +214,7 @@ class _Family:
 
     def decoder_layers(self, model: Any) -> list[DecoderWeights]:
         return [
-            DecoderWeights(
-                self._attention(layer), self._cross(layer), self._feed(layer)
-            )
+            DecoderWeights(self._attention(layer), self._cross(layer), self._feed(layer))
             for layer in self._layers(model, "decoder")
         ]
 
@@ -306,19 +288,13 @@ class Bart(_Family):
         x = normalised(x.to(dtype), norm_of(part.layernorm_embedding), style)
         return F.dropout(x, style.dropout, model.training)
 
-    def encoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None:
+    def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
         return None
 
-    def decoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None:
+    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
         return None
 
-    def step_bias(
-        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
-    ) -> Tensor:
+    def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
         is_before = torch.arange(length, device=position.device) <= position
         return is_before[None, None, None, :]
 
@@ -391,41 +367,24 @@ class T5(_Family):
         x = getattr(model, side).embed_tokens(ids).to(dtype)
         return F.dropout(x, self.encoder_style.dropout, model.training)
 
-    def encoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None:
+    def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
         places = torch.arange(length, device=model.device)
-        return self._bias(
-            model.encoder, places[:, None], places[None, :], dtype, both_ways=True
-        )
+        return self._bias(model.encoder, places[:, None], places[None, :], dtype, both_ways=True)
 
-    def decoder_bias(
-        self, model: Any, length: int, dtype: torch.dtype
-    ) -> Tensor | None:
+    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
         places = torch.arange(length, device=model.device)
         return self._causal(model, places, places, dtype)
 
-    def step_bias(
-        self, model: Any, position: Tensor, length: int, dtype: torch.dtype
-    ) -> Tensor:
+    def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
         keys = torch.arange(length, device=position.device)
         return self._causal(model, position, keys, dtype)
 
-    def _causal(
-        self, model: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype
-    ) -> Tensor:
-        bias = self._bias(
-            model.decoder, queries[:, None], keys[None, :], dtype, both_ways=False
-        )
+    def _causal(self, model: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
+        bias = self._bias(model.decoder, queries[:, None], keys[None, :], dtype, both_ways=False)
         return bias.masked_fill(keys[None, :] > queries[:, None], float("-inf"))
 
     def _bias(
-        self,
-        stack: Any,
-        queries: Tensor,
-        keys: Tensor,
-        dtype: torch.dtype,
-        both_ways: bool,
+        self, stack: Any, queries: Tensor, keys: Tensor, dtype: torch.dtype, both_ways: bool
     ) -> Tensor:
         """(1, heads, queries, keys). All layers share the first one's table."""
         attention = stack.block[0].layer[0].SelfAttention
