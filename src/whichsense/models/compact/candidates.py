@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from whichsense.models.compact.encoder import Floats, Late, Pair
 from whichsense.text.answers import fullest_form, group_answers, include_sign, is_day
-from whichsense.text.words import sentences
+from whichsense.text.words import CLOSED_CLASS_WORDS, sentences
 from whichsense.types import Hit, Passage
 
 # Spans of a passage that can be answers: whole words and numbers within one sentence, with their
@@ -25,6 +27,7 @@ _TRIED = 8 * _SPANS  # likeliest spans that are checked
 _LEAST = 1e-4  # of a passage's probability: spans below are ignored
 _SENTENCE_MARKS = (". ", "! ", "? ", '." ', ".) ", "\n")
 _EDGES = " \t\n,;:"
+_GIVEN_NAME = r"[A-Z](?:[\w’'-]+|\.)"
 _BRACKETS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ('"', '"'))
 
 
@@ -128,6 +131,29 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
         else:
             break
     return start, end
+
+
+def whole_name(answer: str, texts: Iterable[str]) -> str:
+    """Return the name that an answer of one word ends, where texts have just one such; otherwise the answer.
+
+    >>> texts = ["After Heath Ledger died, Ledger was given the award.", "The Ford is new. Betty Ford and Gerald Ford"]
+    >>> whole_name("Ledger", texts), whole_name("Ford", texts), whole_name("award", texts)
+    ('Heath Ledger', 'Ford', 'award')
+    """
+    if not answer.isalpha() or not answer.istitle():
+        return answer
+    pattern = re.compile(rf"(?<!\w)((?:{_GIVEN_NAME} ){{1,3}}){answer}(?!\w)")
+    names = Counter[str]()
+    for text in texts:
+        for match in pattern.finditer(text):
+            given = match[1].split()
+            while given and given[0].lower() in CLOSED_CLASS_WORDS:
+                del given[0]
+            if given:
+                names[" ".join((*given, answer))] += 1
+    if not names or len(group_answers(list(names), list(names.values()))) > 1:
+        return answer
+    return names.most_common(1)[0][0]
 
 
 def _is_loose(edge: str, inner: str) -> bool:

@@ -15,6 +15,7 @@ from whichsense.models.compact.candidates import (
     edge_probabilities,
     free_tokens,
     passage_probabilities,
+    whole_name,
 )
 from whichsense.models.compact.encoder import LONGEST_QUESTION, Floats, Late, Pair, pair
 from whichsense.models.compact.labeller import FRAMES, Label, put_into
@@ -231,7 +232,33 @@ def _group_marked(scene: Scene) -> list[Candidate]:
         own = [texts[place] for place in group]
         name = fullest_form(own, [weights[place] for place in group])
         found.append(Candidate(name, spans[0].score, tuple(spans)))
-    return sorted(found, key=lambda candidate: -candidate.score)
+    told = _join_restated(sorted(found, key=lambda candidate: -candidate.score))
+    passages = scene.evidence.passages
+    read = [text for one in passages for text in (one.title, one.text)]
+    return [replace(one, answer=whole_name(one.answer, read)) for one in told]
+
+
+def _join_restated(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Join what stands in brackets after an answer with it: *381 metres* of *1,250 feet (381 metres)*."""
+    joined = list(candidates)
+    for second in candidates:
+        for place, first in enumerate(joined):
+            if first is not second and _is_restated(first, second):
+                score = max(first.score, second.score)
+                joined[place] = Candidate(first.answer, score, (*first.spans, *second.spans))
+                joined.remove(second)
+                break
+    return joined
+
+
+def _is_restated(first: Candidate, second: Candidate) -> bool:
+    for span in second.spans:
+        text = span.passage.text
+        if text[span.start - 2 : span.start] == " (" and text[span.end : span.end + 1] == ")":
+            ends = [one.end for one in first.spans if one.passage.id == span.passage.id]
+            if span.start - 2 in ends:
+                return True
+    return False
 
 
 def _text_of(span: Span) -> str:

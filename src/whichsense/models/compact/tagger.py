@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from whichsense.models.compact.candidates import trimmed
 from whichsense.models.compact.encoder import (
     LONGEST_QUESTION,
     UNREADABLE,
@@ -22,6 +23,7 @@ from whichsense.models.compact.encoder import (
     once,
     pair,
 )
+from whichsense.text.words import PHRASE_OPENERS
 from whichsense.types import Passage, Span
 
 TAGGER, FRAME, TABLES = "tagger.onnx.gz", "tagger-frame.onnx", "tagger.npz"
@@ -189,13 +191,25 @@ def read_tags(tags: Tags, own: Pair) -> list[Stretch]:
 
 
 def _characters(text: str, own: Pair, stretch: Stretch) -> tuple[int, int]:
-    """A stretch widened to whole words."""
+    """Widen a stretch to whole words, and take loose brackets and words that open a phrase from its end."""
     end_of_last = own.ends[stretch.last]
     start, end = whole_words(text, own.starts[stretch.first], end_of_last)
     # A word's possessive is not the answer's, unless it was marked: Alcott, of "Alcott's".
     if end_of_last < end and text[end - 2 : end] in ("'s", "’s"):
         end -= 2
-    return start, end
+    if text[end : end + 1] == ")" and "(" in text[start:end]:
+        end += 1
+    start, end = trimmed(text, start, end)
+    return start, start + len(_without_opener(text[start:end]))
+
+
+def _without_opener(text: str) -> str:
+    """
+    >>> _without_opener("the balcony of"), _without_opener("Vitamin A"), _without_opener("of")
+    ('the balcony', 'Vitamin A', 'of')
+    """
+    rest, _, last = text.rpartition(" ")
+    return _without_opener(rest) if rest and last in PHRASE_OPENERS else text
 
 
 def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> tuple[int, int] | None:
