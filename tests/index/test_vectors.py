@@ -196,7 +196,7 @@ def test_a_damaged_header_is_named(tmp_path: Path, header: bytes) -> None:
 def test_check_finds_what_opening_cannot(tmp_path: Path) -> None:
     saved(tmp_path)
     [rows], [scales] = tmp_path.glob("rows-*.npy"), tmp_path.glob("scales-*.npy")
-    np.save(rows, np.zeros(300, dtype=np.uint64))
+    np.save(rows, np.zeros(300, dtype=np.uint32))
     np.save(scales, np.full(300, np.nan, dtype=np.float32))
     assert len(Vectors.open(tmp_path).check()) == 2
 

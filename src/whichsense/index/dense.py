@@ -21,7 +21,7 @@ from whichsense.errors import DamagedIndex, WhichsenseError
 # vectors.json          names the set that is served; it is replaced last, so that a set is whole or not there
 # codes-S.npy           count × dimensions, int8: vector ≈ code × scale
 # scales-S.npy          count, float32
-# rows-S.npy            count, uint32: the passage's row number (uint64 in older sets)
+# rows-S.npy            count, uint32: the passage's row number
 # by_row-S.npy          count, uint32: places in the order of their row numbers
 # centres-S.npy         lists × dimensions, float32; starts-S.npy: where each list begins
 
@@ -109,8 +109,7 @@ def map_part(folder: Path, part: str, name: str) -> NDArray[Any]:
         raise DamagedIndex(
             f"'{path}' is damaged ({error}). Build the index again or restore the file."
         ) from None
-    is_older = part == "rows" and array.dtype == np.uint64
-    if array.dtype != kind and not is_older:
+    if array.dtype != kind:
         raise DamagedIndex(
             f"'{path}' holds {array.dtype}, not {np.dtype(kind)}. Build the index again."
         )

@@ -26,6 +26,7 @@ from whichsense.index.folder import Manifest
 from whichsense.index.object_store import local_folder
 from whichsense.index.shards import (
     LocalShards,
+    MergingRanker,
     Shard,
     Shards,
     Spread,
@@ -68,7 +69,7 @@ class Index:
         self.manifest = manifest
         self._names = Names(folder / manifest.folder / "names.sqlite")
         self._shards = shards or _open_shards(folder, manifest)
-        self._ranker = self._shards.ranker(manifest.shard_passages)
+        self._ranker = MergingRanker(self._shards, manifest.shard_passages)
         self._encoder = encoder
         self.origin: str | Path = folder
         """What was opened: the folder, or the URL that it is a copy of."""
