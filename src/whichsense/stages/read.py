@@ -45,15 +45,10 @@ class SeqReader(GeneratorStage):
 
     def read_after(self, cases: Sequence[Case], known: Sequence[str] | None) -> list[Case]:
         """Return the same, where the model must begin with a known answer of each question (co-training)."""
-        from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.formats import composed
-
-        codec, form = self.generator.codec, self.generator.form
-        inputs = [composed(codec, form, [case.question], case.hits) for case in cases]
+        inputs = [self.composed([case.question], case.hits) for case in cases]
         # The tokens that each output must begin with.
-        prefixes = None if known is None else list(map(codec.ids, known))
-        search = Search(self.beams, form.output_tokens)
-        beams = self.generator.generate(inputs, search, prefixes)
+        prefixes = None if known is None else list(map(self.generator.codec.ids, known))
+        beams = self.outputs(inputs, prefixes)
         return [
             replace(case, answers=self._candidates(beam, case.hits))
             for case, beam in zip(cases, beams, strict=True)
@@ -147,12 +142,11 @@ class VotingReader:
                 first.setdefault(form, candidate)
             votes.update(forms)
         most = max(votes.values(), default=0)
-        elected = []
-        for form, candidate in first.items():
-            if votes[form] == most:
-                share = votes[form] / len(self.readers)
-                elected.append(Candidate(candidate.answer, share, candidate.spans))
-        return tuple(elected)
+        return tuple(
+            Candidate(each.answer, most / len(self.readers), each.spans)
+            for form, each in first.items()
+            if votes[form] == most
+        )
 
 
 @dataclass(frozen=True)
