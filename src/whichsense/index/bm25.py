@@ -150,10 +150,11 @@ def _word_signs(
 ) -> list[float]:
     """Return what coverage, pairs, title and lead add to each text."""
     signs = _content_keys(words, rarity, weights.coverage)
-    pairs = []
-    for first, second in itertools.pairwise(words):
-        if not QUESTION_WORDS & {first, second}:
-            pairs.append(f"{first} {second}".encode())
+    pairs = [
+        f"{first} {second}".encode()
+        for first, second in itertools.pairwise(words)
+        if not QUESTION_WORDS & {first, second}
+    ]
     signs += [(pair, weights.pairs / len(pairs)) for pair in pairs]
     # A title's word is known by the form that the question has, or by its stem.
     known = set(map(str.encode, (*words, *map(stem, words))))
@@ -187,10 +188,10 @@ def _content_keys(
     content = content_words(words)
     rarities = [rarity(word) for word in content]
     total = sum(rarities) or 1.0
-    keys = []
-    for word, value in zip(content, rarities, strict=True):
-        keys.append((b" " + _prefix(word), coverage * value / total))
-    return keys
+    return [
+        (b" " + _prefix(word), coverage * value / total)
+        for word, value in zip(content, rarities, strict=True)
+    ]
 
 
 def _title_sign(title: bytes, known: set[bytes], weights: Weights) -> float:

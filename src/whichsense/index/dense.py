@@ -282,9 +282,7 @@ class Vectors:
             raise DamagedIndex(
                 f"'{folder / HEADER}' is missing. Build the index again or restore the file."
             )
-        parts = {}
-        for part in PARTS:
-            parts[part] = map_part(folder, part, header["set"])
+        parts = {part: map_part(folder, part, header["set"]) for part in PARTS}
         vectors = cls(folder, header, parts, clustering)
         for problem in vectors._misfits():
             raise DamagedIndex(f"'{folder / problem}. Build the index again or restore the file.")
@@ -382,10 +380,11 @@ class Vectors:
             "centres": (lists, dimensions),
             "starts": (lists + 1,),
         }
-        problems = []
-        for part, shape in shapes.items():
-            if getattr(self, part).shape != shape:
-                problems.append(f"{self._name(part)}' has the wrong shape")
+        problems = [
+            f"{self._name(part)}' has the wrong shape"
+            for part, shape in shapes.items()
+            if getattr(self, part).shape != shape
+        ]
         if not problems and self.starts[-1] != count:
             problems.append(f"{self._name('starts')}' does not end at the last vector")
         return problems

@@ -131,9 +131,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
                 "Build it again, or use the version of whichsense that wrote it."
             )
-        files = {}
-        for name, record in table["files"].items():
-            files[name] = FileRecord(**record)
+        files = {name: FileRecord(**record) for name, record in table["files"].items()}
         table["files"] = files
         table["sources"] = tuple(table["sources"])
         if "sharding" in table:
@@ -217,11 +215,11 @@ def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """Return what an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
-    names = []
-    for path in folder.glob("generation-*"):
-        number = path.name.removeprefix("generation-")
-        if path.name != served and number.isdigit():
-            names.append(path.name)
+    names = [
+        path.name
+        for path in folder.glob("generation-*")
+        if path.name != served and path.name.removeprefix("generation-").isdigit()
+    ]
     for path in folder.glob(f".{MANIFEST}.*.tmp"):
         names.append(path.name)
     names.sort()

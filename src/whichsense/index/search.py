@@ -204,11 +204,10 @@ class Index:
             return [hits_of(ranker.by_meaning(vector, k)) for vector in encoded]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
-        results: list[list[Hit]] = []
-        for question, vector in zip(questions, encoded, strict=True):
-            ranked = ranker.by_both(question, vector, k, depth, weight)
-            results.append(hits_of(ranked))
-        return results
+        return [
+            hits_of(ranker.by_both(question, vector, k, depth, weight))
+            for question, vector in zip(questions, encoded, strict=True)
+        ]
 
     def passage(self, passage_id: str) -> Passage:
         """Return a passage by its id."""
@@ -395,10 +394,9 @@ class SavedHits:
             raise BadInput(
                 f"'{self.path}' has no hits for the question '{question}'. {_FIX} … with its dataset."
             )
-        hits = []
-        for passage_id, score in self._hits[question][:k]:
-            hits.append(Hit(self._passages[passage_id], score))
-        return hits
+        return [
+            Hit(self._passages[passage_id], score) for passage_id, score in self._hits[question][:k]
+        ]
 
     def passage(self, passage_id: str) -> Passage:
         """Return a passage by its id."""

@@ -210,9 +210,7 @@ class Found:
             if answer is not None:
                 shards.append(np.full(len(answer.rows), number))
                 found.append(answer)
-        columns = []
-        for column in zip(*found, strict=True):
-            columns.append(np.concatenate(column))
+        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
         # Where no shard answers, nothing was found.
         rows, keys, *numbers = columns or [np.empty(0, np.int64)] * 4
         return cls(np.concatenate(shards), rows, keys, tuple(numbers))
@@ -473,10 +471,10 @@ class LocalShards:
         return dict(zip(terms, map(sum, zip(*counts, strict=True)), strict=True)), set()
 
     def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        answers = {}
-        for number, given in arguments.items():
-            answers[number] = getattr(self.shards[number], verb)(*given)
-        return answers
+        return {
+            number: getattr(self.shards[number], verb)(*given)
+            for number, given in arguments.items()
+        }
 
 
 def ask_all(shards: Shards, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -519,9 +517,10 @@ def missing_note(hits: Sequence[Hit]) -> str:
 
 def hits_of(ranked: Ranked) -> Hits:
     """Unpack the passages that a ranker found."""
-    hits = []
-    for stored, score in zip(ranked.stored, ranked.scores, strict=True):
-        hits.append(Hit(unpack(stored), score))
+    hits = [
+        Hit(unpack(stored), score)
+        for stored, score in zip(ranked.stored, ranked.scores, strict=True)
+    ]
     return Hits(hits, ranked.coverage)
 
 
@@ -572,9 +571,7 @@ def new_build() -> str:
 
 def without(sharding: Sharding, deleted: Sequence[int]) -> Sharding:
     """Return the next generation of the shards, with as many passages deleted from each."""
-    passages = []
-    for before, gone in zip(sharding.passages, deleted, strict=True):
-        passages.append(before - gone)
+    passages = [before - gone for before, gone in zip(sharding.passages, deleted, strict=True)]
     return dataclasses.replace(sharding, build=new_build(), passages=tuple(passages))
 
 

@@ -61,10 +61,10 @@ class SeqClarifier(GeneratorStage):
         from whichsense.models.seq2seq.formats import clarifier_parts
 
         with_answers = self.generator.options.get("answers", "none") != "none"
-        inputs = []
-        for question, own, seen in zip(questions, answers, hits, strict=True):
-            parts = clarifier_parts(question, own if with_answers else ())
-            inputs.append(self.composed(parts, seen))
+        inputs = [
+            self.composed(clarifier_parts(question, own if with_answers else ()), seen)
+            for question, own, seen in zip(questions, answers, hits, strict=True)
+        ]
         return self.best_texts(inputs)
 
 
@@ -179,10 +179,14 @@ class ClarifiedReader:
         clarification = case.clarification
         if clarification is None:
             return []
-        asked = []
-        for option in clarification.options:
-            question = clarified(case.question, clarification.category, option.label)
-            asked.append(Case(question, hits=case.hits, policy=case.policy))
+        asked = [
+            Case(
+                clarified(case.question, clarification.category, option.label),
+                hits=case.hits,
+                policy=case.policy,
+            )
+            for option in clarification.options
+        ]
         if self.reranker is not None:
             asked = self.reranker.rerank(asked)
         readings = []

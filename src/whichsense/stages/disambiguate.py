@@ -80,11 +80,12 @@ def distinct(question: str, choices: Sequence[Sequence[tuple[str, float]]]) -> l
     >>> distinct("who won?", [[("who won?", -0.1), ("who won in 2012?", -0.3)], [("who won in 2012?", -0.2)]])
     ['who won?', 'who won in 2012?']
     """
-    ranked = []
-    for place, texts in enumerate(choices):
-        for text, score in texts:
-            if text:
-                ranked.append((-score, place, text))
+    ranked = [
+        (-score, place, text)
+        for place, texts in enumerate(choices)
+        for text, score in texts
+        if text
+    ]
     taken, chosen = {_plain(question)}, dict[int, str]()
     for _, place, text in sorted(ranked):
         if place not in chosen and _plain(text) not in taken:

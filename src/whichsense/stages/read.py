@@ -123,11 +123,10 @@ class VotingReader:
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         ballots = [reader.read(cases) for reader in self.readers]
-        read = []
-        for place, case in enumerate(cases):
-            answers = [ballot[place].answers for ballot in ballots]
-            read.append(replace(case, answers=self._elect(answers)))
-        return read
+        return [
+            replace(case, answers=self._elect([ballot[place].answers for ballot in ballots]))
+            for place, case in enumerate(cases)
+        ]
 
     def _elect(self, ballots: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
         """Return the answers with the most votes, in the order in which they were first given."""
@@ -209,11 +208,10 @@ class DocumentReader:
     def read(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.compact.text_reader import read_each
 
-        read = []
-        for case in cases:
-            answers = read_each(self.compact, case, self.least, self.similar)
-            read.append(replace(case, answers=tuple(answers)))
-        return read
+        return [
+            replace(case, answers=tuple(read_each(self.compact, case, self.least, self.similar)))
+            for case in cases
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +236,12 @@ def _seq2seq(settings: ReaderSettings, context: BuildContext) -> Reader:
 
 
 def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
-    voters = []
-    for model in settings.models:
-        own = replace(settings, provider="", model=model, models=())
-        voters.append(build_stage("reader", own, PROVIDERS, context))
+    voters = [
+        build_stage(
+            "reader", replace(settings, provider="", model=model, models=()), PROVIDERS, context
+        )
+        for model in settings.models
+    ]
     return VotingReader(voters)
 
 

@@ -95,9 +95,7 @@ class EMVerifier:
         read = iter(self.reader.read(questions))
         verified = []
         for case in cases:
-            held = [
-                reading for reading in case.readings if _gives_first(next(read), reading.answer)
-            ]
+            held = [one for one in case.readings if _gives_first(next(read), one.answer)]
             verified.append(replace(case, readings=tuple(held) or case.readings[:1]))
         return verified
 
