@@ -249,9 +249,7 @@ def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:
                 served = writer.serving_centres(lists)
         if served is not None:
             return served
-        if not total:
-            return np.zeros((1, dimensions), dtype=np.float32)
-        return find_centres(_reader(roots, pools, dimensions), total, lists)
+        return find_centres(_reader(roots, pools, dimensions), total, lists, dimensions)
 
 
 def _reader(
