@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from retrieval import texts  # type: ignore[import-not-found,unused-ignore]  # beside this file
 from whichsense.errors import MissingData
-from whichsense.index.dense import Clustering, Vectors
+from whichsense.index.dense import Clustering, Vectors, nearest_of
 from whichsense.index.dense_writer import VectorsWriter
 from whichsense.lab.datasets import load
 from whichsense.models.minilm import estimate, load_encoder
@@ -83,7 +83,8 @@ def store(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path)
     opened = Vectors.open(folder)
 
     def search(query: Floats) -> list[int]:
-        return [int(row) for row in opened.search(query, K)[0][0]]
+        rows, rough, cosines = opened.candidates(query, K, opened.count)
+        return rows[nearest_of(rows, rough, cosines, K)].tolist()
 
     show("lists, int8", search, queries, exact, f"{rate:,.0f} vectors/s to build, {size:.0f} MB")
     for name, share in (("a fifth, int8", 5), ("all of them, int8", 1)):

@@ -186,11 +186,10 @@ class FakeClarifier:
     """Offers each reading by its label, else its rewrite, else its source."""
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
-        clarified = []
-        for case in cases:
-            clarification = offer_each(case.readings, "Which reading", "reading")
-            clarified.append(replace(case, clarification=clarification))
-        return clarified
+        return [
+            replace(case, clarification=offer_each(case.readings, "Which reading", "reading"))
+            for case in cases
+        ]
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-import zstandard
 
-from whichsense.errors import DamagedIndex, WriteFault
-from whichsense.index.store import BETWEEN, Passages, PassagesWriter, name_key, pack, unpack
+from whichsense.errors import DamagedIndex
+from whichsense.index.store import Passages, PassagesWriter, pack, unpack
 
 
 def made(row: int) -> bytes:
@@ -77,55 +74,15 @@ def test_keys_that_do_not_fit_are_named(tmp_path: Path) -> None:
     check(tmp_path, 200)
 
 
-def test_an_end_that_is_stored_is_passed_over(tmp_path: Path) -> None:
-    """As format 2 has it."""
-    passage = unpack("1#1\nPuma\ncats\n\n7\n15\nÜber all".encode())
-    assert (passage.start, passage.end, passage.text) == (7, 15, "Über all")
-    assert passage == unpack(pack(("1#1", "Puma", "cats", ""), 7, "Über all"))
+def test_segments_of_older_versions_are_refused(tmp_path: Path) -> None:
+    """They had several passages in a block."""
+    write(tmp_path, range(20)).close()
+    (tmp_path / "0.counts").write_bytes(b"")
+    with pytest.raises(DamagedIndex, match=r"older version.*Build"):
+        Passages(tmp_path)
 
 
-def test_segments_of_older_versions_are_read_and_added_to(tmp_path: Path) -> None:
-    """Format 4 had several passages in a block; its keys were compressed, frame by frame."""
-    write_blocks(tmp_path, [range(4), range(4, 5), range(5, 20)])
-    check(tmp_path, 20)
-    write(tmp_path, range(20, 40)).close()
-    check(tmp_path, 40)
-    assert (tmp_path / "0.counts").exists()
-
-
-def test_what_an_older_version_began_is_begun_anew(tmp_path: Path) -> None:
-    write_blocks(tmp_path, [range(4), range(4, 20)])
-    with pytest.raises(WriteFault, match="older version"):
-        PassagesWriter(tmp_path, 8)
-    write(tmp_path, range(40)).close()
-    check(tmp_path, 40)
-    assert not (tmp_path / "0.counts").exists()
-
-
-def write_blocks(folder: Path, blocks: Sequence[range]) -> None:
-    pieces, keys = [], []
-    for rows in blocks:
-        pieces.append(zstandard.compress(BETWEEN.join(map(made, rows))))
-        names = [(name_key(str(row // 4)), name_key("cats")) for row in rows]
-        keys.append(zstandard.compress(np.array(names, dtype="<u4").tobytes()))
-    ends = np.cumsum([len(piece) for piece in pieces], dtype="<u8")
-    counts = np.cumsum([len(rows) for rows in blocks], dtype="<u4")
-    (folder / "0.data").write_bytes(b"".join(pieces))
-    (folder / "0.ends").write_bytes(ends.tobytes())
-    (folder / "0.counts").write_bytes(counts.tobytes())
-    (folder / "0.keys").write_bytes(b"".join(keys))
-
-
-def test_blocks_that_do_not_fit_are_named(tmp_path: Path) -> None:
-    write_blocks(tmp_path, [range(4), range(4, 20)])
-    path = tmp_path / "0.counts"
-    counts = np.fromfile(path, dtype="<u4")
-    counts[1] = counts[0]
-    path.write_bytes(counts.tobytes())
-    assert "0.counts and 0.ends" in " ".join(Passages(tmp_path).problems())
-    path.write_bytes((counts + 500).tobytes())
+def test_rows_that_are_not_there_are_damage(tmp_path: Path) -> None:
+    write(tmp_path, range(20)).close()
     with pytest.raises(DamagedIndex, match="cannot be read"):
         Passages(tmp_path).stored([0, 19, 900])
-    (tmp_path / "0.keys").write_bytes(b"no zstd")
-    with pytest.raises(DamagedIndex, match="damaged"):
-        Passages(tmp_path).rows_with("document", "1")

@@ -25,6 +25,19 @@ def numbers(start: int, stop: int) -> NDArray[np.uint64]:
     return np.arange(start, stop, dtype=np.uint64)
 
 
+def search(
+    opened: Vectors, queries: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+    """The rows of the nearest vectors to each query, and their cosines, best first."""
+    rows, cosines = [], []
+    for query in np.atleast_2d(queries):
+        found, rough, scores = opened.candidates(query, k, opened.count)
+        places = dense.nearest_of(found, rough, scores, k)
+        rows.append(found[places])
+        cosines.append(scores[places])
+    return np.array(rows), np.array(cosines)
+
+
 MANY_LISTS = Clustering(fewest=100, always_read=100)
 
 
@@ -41,7 +54,7 @@ def saved(
 
 def test_finds_what_an_exact_search_finds(tmp_path: Path) -> None:
     vectors = saved(tmp_path)
-    rows, scores = Vectors.open(tmp_path).search(vectors[:20], 5)
+    rows, scores = search(Vectors.open(tmp_path), vectors[:20], 5)
     exact = np.argsort(-(vectors[:20] @ vectors.T), axis=1)[:, :5]
     assert rows.dtype == np.uint64 and rows.shape == scores.shape == (20, 5)
     assert (rows[:, 0] == np.arange(20)).all()
@@ -62,7 +75,7 @@ def test_lists_find_nearly_as_much(tmp_path: Path) -> None:
         writer.save()
     opened = Vectors.open(tmp_path, MANY_LISTS)
     assert len(opened.centres) == round(2000**0.5) and opened.check() == []
-    rows, _ = opened.search(vectors[:50], 10)
+    rows, _ = search(opened, vectors[:50], 10)
     exact = np.argsort(-(vectors[:50] @ vectors.T), axis=1)[:, :10]
     assert (
         np.mean([len(set(a) & set(b)) for a, b in zip(rows.tolist(), exact.tolist(), strict=True)])
@@ -77,7 +90,7 @@ def test_row_numbers_need_not_be_in_order(tmp_path: Path) -> None:
         assert writer.next_row == rows.max() + 1
         writer.save()
     opened = Vectors.open(tmp_path)
-    assert (opened.search(vectors, 1)[0][:, 0] == rows).all()
+    assert (search(opened, vectors, 1)[0][:, 0] == rows).all()
     np.testing.assert_allclose(
         opened.similarities(vectors[7], rows.tolist()), vectors @ vectors[7], atol=0.02
     )
@@ -100,8 +113,8 @@ def test_adding_and_removing_leave_the_old_files_as_they_are(tmp_path: Path) -> 
     assert Vectors.open(old).count == 300
     opened = Vectors.open(new, MANY_LISTS)
     assert opened.count == 330 and opened.check() == []
-    assert opened.search(made(40, seed=9), 1)[0][:, 0].tolist() == list(range(300, 340))
-    assert 5 not in opened.search(vectors[5], 10)[0]
+    assert search(opened, made(40, seed=9), 1)[0][:, 0].tolist() == list(range(300, 340))
+    assert 5 not in search(opened, vectors[5], 10)[0]
     assert len(list(new.iterdir())) == len(dense.PARTS) + 1
 
 
@@ -125,7 +138,7 @@ def test_a_killed_build_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None
         writer.add(numbers(100, 300), vectors[100:])
         writer.save()
     opened = Vectors.open(tmp_path)
-    assert opened.count == 300 and (opened.search(vectors, 1)[0][:, 0] == np.arange(300)).all()
+    assert opened.count == 300 and (search(opened, vectors, 1)[0][:, 0] == np.arange(300)).all()
 
 
 def test_what_waited_for_another_set_is_dropped(tmp_path: Path) -> None:
@@ -143,7 +156,7 @@ def test_an_empty_set(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path, DIMENSIONS) as writer:
         writer.save()
     opened = Vectors.open(tmp_path)
-    rows, scores = opened.search(made(3), 10)
+    rows, scores = search(opened, made(3), 10)
     assert opened.count == 0 and rows.shape == scores.shape == (3, 0) and opened.check() == []
 
 
@@ -157,14 +170,14 @@ def test_all_removed(tmp_path: Path) -> None:
 
 def test_fewer_than_k(tmp_path: Path) -> None:
     vectors = saved(tmp_path, 7)
-    assert Vectors.open(tmp_path).search(vectors[:2], 100)[0].shape == (2, 7)
+    assert search(Vectors.open(tmp_path), vectors[:2], 100)[0].shape == (2, 7)
 
 
 def test_zero_vectors_are_stored_and_never_near(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path, DIMENSIONS) as writer:
         writer.add(numbers(0, 2), np.stack([np.zeros(DIMENSIONS, dtype=np.float32), made(1)[0]]))
         writer.save()
-    rows, scores = Vectors.open(tmp_path).search(made(1), 2)
+    rows, scores = search(Vectors.open(tmp_path), made(1), 2)
     assert rows.tolist() == [[1, 0]] and scores[0, 1] == 0
 
 
@@ -196,7 +209,7 @@ def test_a_damaged_header_is_named(tmp_path: Path, header: bytes) -> None:
 def test_check_finds_what_opening_cannot(tmp_path: Path) -> None:
     saved(tmp_path)
     [rows], [scales] = tmp_path.glob("rows-*.npy"), tmp_path.glob("scales-*.npy")
-    np.save(rows, np.zeros(300, dtype=np.uint64))
+    np.save(rows, np.zeros(300, dtype=np.uint32))
     np.save(scales, np.full(300, np.nan, dtype=np.float32))
     assert len(Vectors.open(tmp_path).check()) == 2
 
@@ -205,7 +218,5 @@ def test_wrong_sizes_are_refused(tmp_path: Path) -> None:
     saved(tmp_path)
     with pytest.raises(WhichsenseError, match="dimensions"):
         VectorsWriter(tmp_path, 64)
-    with pytest.raises(WhichsenseError, match="dimensions"):
-        Vectors.open(tmp_path).search(np.zeros(64, dtype=np.float32), 1)
     with VectorsWriter(tmp_path) as writer, pytest.raises(WhichsenseError, match="shape"):
         writer.add(numbers(300, 301), made(2))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -137,9 +134,9 @@ def test_cache_is_bounded_shared_and_survives_damage(tmp_path: Path) -> None:
     for number in range(100):
         cache.put(str(number), Reply("x" * 500, (Token("t", -1.0, {"t": -1.0}),)))
     kept = [number for number in range(100) if cache.get(str(number))]
-    assert kept and kept[-1] == 99 and len(kept) < 20
+    assert kept and kept[-1] == 99 and len(kept) < 30
     assert cache.get("99") == Reply("x" * 500, (Token("t", -1.0, {"t": -1.0}),))
-    assert cache.path.stat().st_mode & 0o077 == 0
+    assert cache.folder.stat().st_mode & 0o077 == 0
     threads = [
         threading.Thread(target=cache.put, args=(f"t{number}", Reply("y"))) for number in range(8)
     ]
@@ -148,31 +145,17 @@ def test_cache_is_bounded_shared_and_survives_damage(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert all(cache.get(f"t{number}") for number in range(8))
-    cache.path.write_bytes(b"not a database " * 100)
-    assert cache.get("99") is None
-    cache.put("1", Reply("z"))  # the damaged file goes …
-    cache.put("1", Reply("z"))  # … and a new one begins
+    cache = ReplyCache(tmp_path / "b")
+    cache.put("1", Reply("z"))
+    (path,) = cache.folder.iterdir()
+    for damage in ("", "[", "{}", "[1, [[2]], 3, 4]"):
+        path.write_text(damage)
+        assert cache.get("1") is None
+    cache.put("1", Reply("z"))
     assert cache.get("1") == Reply("z")
-
-
-def test_cache_is_whole_after_a_kill(tmp_path: Path) -> None:
-    code = (
-        "import os, sys; from pathlib import Path\n"
-        "from whichsense.models.llm.endpoint import ReplyCache\n"
-        "from whichsense.models.llm.endpoint import Reply\n"
-        "cache = ReplyCache(Path(sys.argv[1]))\n"
-        "cache.put('kept', Reply('a'))\n"
-        "with cache._open() as database:\n"
-        "    database.execute(\"insert into replies values ('half', '[', 1, 1)\")\n"
-        "    os._exit(9)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert done.returncode == 9
-    cache = ReplyCache(tmp_path)
-    assert cache.get("kept") == Reply("a") and cache.get("half") is None
-    with sqlite3.connect(cache.path) as database:
-        assert database.execute("pragma integrity_check").fetchone() == ("ok",)
-    database.close()
+    nowhere = ReplyCache(path / "below a file")
+    nowhere.put("1", Reply("z"))
+    assert nowhere.get("1") is None
 
 
 def test_a_question_that_is_asked_twice_costs_nothing(compact: Compact, tmp_path: Path) -> None:

@@ -168,27 +168,20 @@ _NAMESPACE = re.compile(
     re.IGNORECASE,
 )
 _LANGUAGE = re.compile(r"\s*(?:[a-z]{2,3}|simple)(?:-[a-z]+)*:\S")
-_QUOTES = re.compile(r"'{2,5}")
-_SWITCH = re.compile(r"__[A-Z]{3,}__")
-_SPACES = re.compile(r"[ \t]{2,}")
+_STYLE = re.compile(r"'{2,5}|__[A-Z]{3,}__")
 _EMPTY_BRACKETS = re.compile(r"\([;,:\s]*\)|\[\s*\]")
 _OPEN_BRACKET = re.compile(r"\(\s*[;,:]\s*")
-_SPACE_BEFORE = re.compile(r"[ \t]([,.;:!?)](?:\s|$))")
+_SPACE_BEFORE = re.compile(r" ([,.;:!?)](?:\s|$))")
 
 # What is taken out before the parser sees it: it carries no text, and most of the parser's work.
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Each stops at the next tag of its kind, so that a page of open tags takes no longer than its length.
 # Groups are atomic, not possessive: those of Python 3.11.2, which Debian 12 has, fail where they match nothing.
-_REF = re.compile(
-    r"<ref\b[^<>]*/>|<ref\b[^<>]*>[^<]*+(?>(?:<(?!/?ref\b)[^<]*+)*)</ref\s*>", re.IGNORECASE
-)
-_BLOCK = r"gallery|math|timeline|syntaxhighlight|score|imagemap|templatestyles"
-_OTHER_BLOCK = re.compile(
-    rf"<(?:{_BLOCK})\b[^<>]*/>|<({_BLOCK})\b[^<>]*>[^<]*+(?>(?:<(?!/?(?:{_BLOCK})\b)[^<]*+)*)</\1\s*>",
+_BLOCK = re.compile(
+    r"<(ref|gallery|math|timeline|syntaxhighlight|score|imagemap|templatestyles)\b[^<>]*+"
+    r"(?:(?<=/)>|>[^<]*+(?>(?:<(?!/?\1\b)[^<]*+)*)</\1\s*>)",
     re.IGNORECASE,
 )
-
-
 # A table that holds no other: lines from "{|" to "|}". Repeated, it takes nested ones from the inside outwards.
 _TABLE = re.compile(
     r"^[ \t:*]*\{\|[^\n]*\n(?>(?:(?![ \t:*]*(?:\{\||\|\}))[^\n]*\n)*)[ \t:*]*\|\}(?!\})",
@@ -217,7 +210,7 @@ def plain(wikitext: str) -> Page:
 
 def _lightened(wikitext: str) -> str:
     """Without what holds no text of the article, whichever way the rest is parsed."""
-    wikitext = _OTHER_BLOCK.sub("", _REF.sub("", _COMMENT.sub("", wikitext)))
+    wikitext = _BLOCK.sub("", _COMMENT.sub("", wikitext))
     for _ in range(10):
         wikitext, changed = _TABLE.subn("", wikitext)
         if not changed:
@@ -227,7 +220,7 @@ def _lightened(wikitext: str) -> str:
 
 def _open(page: Page, level: int, heading: str) -> bool:
     """Open a section; False where nothing of it is wanted."""
-    heading = _QUOTES.sub("", heading).strip()
+    heading = _STYLE.sub("", heading).strip()
     if heading.lower() in _BACK_MATTER:
         return False
     page.heading(level, heading, shown=False)
@@ -235,15 +228,15 @@ def _open(page: Page, level: int, heading: str) -> bool:
 
 
 def _add(page: Page, text: str) -> None:
-    for line in _tidied(text).split("\n"):
-        page.line(line)
+    for line in text.split("\n"):
+        page.line(_tidied(line))
 
 
-def _tidied(text: str) -> str:
-    """Return text without the traces of what was taken out: quotes for bold, empty brackets, spaces before a comma."""
-    text = _SPACES.sub(" ", _SWITCH.sub("", _QUOTES.sub("", text)))
-    text = _OPEN_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", text))
-    return _SPACE_BEFORE.sub(r"\1", text)
+def _tidied(line: str) -> str:
+    """Return a line without the traces of what was taken out: quotes, empty brackets, spaces before a comma."""
+    line = " ".join(_STYLE.sub("", line).split())
+    line = _OPEN_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", line))
+    return _SPACE_BEFORE.sub(r"\1", line)
 
 
 def _flat(items: Iterable[Any]) -> str:
@@ -324,29 +317,34 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     nodes.Template: _template,
 }
 
-_INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|[^{}]*?\|\}")
-_MEDIA = re.compile(
-    r"\[\[\s*(?:file|image|category|media)\s*:[^\[\]]*+(?>(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*)\]\]",
-    re.IGNORECASE,
+# A template, a table, a link of either kind, a tag: those that hold no other.
+_INNERMOST = re.compile(
+    r"\{\{[^{}]*\}\}|\{\|[^{}]*?\|\}|\[\[([^\[\]]*)\]\]"
+    r"|\[(?:https?:)?//[^\s\[\]]*\s?([^\[\]\n]*)\]|<[^<>]*>"
 )
-_OTHER_LANGUAGE = re.compile(r"\[\[(?:[a-z]{2,3}|simple)(?:-[a-z]+)*:[^\[\]|\s][^\[\]|]*\]\]")
-_INTERNAL = re.compile(r"\[\[(?>(?:[^\[\]|]*\|)*)([^\[\]|]*)\]\]")
-_EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]*\s?([^\[\]\n]*)\]")
-_ANY_TAG = re.compile(r"<[^<>]*>")
 _HEADING = re.compile(r"^(={1,6})(.{1,300}?)\1[ \t]{0,20}$", re.MULTILINE)
-_LIST = re.compile(r"^[*#:;]+\s*", re.MULTILINE)
+
+
+def _bare(markup: re.Match[str]) -> str:
+    """Return what a reader would read of a piece of markup: of links their text."""
+    link = markup[1]
+    if link is None:
+        return markup[2] or ""
+    target, bar, text = link.partition("|")
+    if _NAMESPACE.match(target):
+        return ""
+    return text.rpartition("|")[2] if bar else target * (_LANGUAGE.match(target) is None)
 
 
 def rough_line(wikitext: str) -> str:
-    """Markup taken out by patterns alone, from the inside outwards: quick, and good enough for a line."""
+    """Take markup out by patterns alone, from the inside outwards: quick, and good enough for a line."""
     wikitext = _lightened(wikitext)
     for _ in range(10):
-        wikitext, changed = _INNERMOST.subn("", wikitext)
+        wikitext, changed = _INNERMOST.subn(_bare, wikitext)
         if not changed:
             break
-    wikitext = _INTERNAL.sub(r"\1", _OTHER_LANGUAGE.sub("", _MEDIA.sub("", wikitext)))
-    wikitext = _ANY_TAG.sub("", _EXTERNAL.sub(r"\1", wikitext))
-    return _tidied(_LIST.sub("", unescape(wikitext)))
+    lines = [line.lstrip("*#:;") for line in unescape(wikitext).split("\n")]
+    return "\n".join(lines)
 
 
 def rough(wikitext: str) -> Page:
@@ -512,7 +510,6 @@ _MARK = re.compile(
 _TITLE_END = re.compile(
     r"\s*\((?:disambiguation|begriffsklärung|homonymie|desambiguación|disambigua)\)$", re.IGNORECASE
 )
-_SENSE_HEADING = re.compile(r"^=+([^=]*)=+\s*$")
 _LINK = re.compile(r"\[\[([^\[\]|#]+)(?:#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NO_ARTICLE = re.compile(
     r"\s*:?\s*(?:file|image|category|special|wikt|wiktionary|[a-z]{2,3}):", re.IGNORECASE
@@ -543,12 +540,12 @@ def senses(title: str, wikitext: str) -> list[Sense]:
     entries: dict[str, Sense] = {}  # by the title of the article
     wanted = True
     for line in wikitext.split("\n"):
-        if heading := _SENSE_HEADING.match(line):
-            wanted = heading[1].strip().lower() not in _OTHER_SECTIONS
+        if heading := _HEADING.match(line):
+            wanted = heading[2].strip().lower() not in _OTHER_SECTIONS
         elif wanted and line.startswith(("*", "#")):
             target = _first_article(line)
             if target:
-                gloss = short(rough_line(line))
+                gloss = short(_tidied(rough_line(line)))
                 entries.setdefault(target, Sense(name, target, gloss))
     return list(entries.values())
 

@@ -21,7 +21,7 @@ from whichsense.index.lexical import (
     query_terms,
     stem,
 )
-from whichsense.index.store import BETWEEN, TEXT, TITLE
+from whichsense.index.store import TEXT, TITLE
 from whichsense.text.words import ASKING_NUMBERS, ASKING_WHEN, ASKING_WHO, HOW_MUCH, QUESTION_WORDS
 
 # Rescoring of the best hits by cheap features of the text that neither BM25 nor a cosine sees.
@@ -29,13 +29,17 @@ from whichsense.text.words import ASKING_NUMBERS, ASKING_WHEN, ASKING_WHO, HOW_M
 # A linear model, fitted on AmbigNQ's training questions (listwise softmax), once for search by words,
 # where BM25's score counts 1, and once for both searches together.
 
+Floats = NDArray[np.float64]
 # Title and text of a hit, in UTF-8: lower-casing bytes is many times faster, and question words are ASCII here.
 Text = tuple[bytes, bytes]
 
 _DIGITS = b"0123456789"
+_CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OTHERS = bytes(set(range(256)) - set(_DIGITS))
 # All but digits become spaces: what is left of a year is " 0000 ".
 _ONLY_DIGITS = bytes.maketrans(_OTHERS + _DIGITS, b" " * len(_OTHERS) + b"0" * 10)
+# All digits become 0, all capitals A.
+_KINDS = bytes.maketrans(_DIGITS + _CAPITALS, b"0" * 10 + b"A" * 26)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,144 +103,95 @@ BY_BOTH = Weights(
 def rescore(
     words: Sequence[str],
     rarity: Callable[[str], float],
-    scores: Sequence[float] | NDArray[np.float64],
+    scores: Sequence[float] | Floats,
     texts: Sequence[Text],
     weights: Weights,
-) -> NDArray[np.float64]:
-    """New scores of the hits, in their order. `words` are the question's; `rarity` is the idf of a word."""
+) -> Floats:
+    """Return new scores of the hits, in their order. `words` are the question's; `rarity` is the idf of a word."""
     new = weights.lexical * np.array(scores, dtype=np.float64)
     if not texts:
         return new
-    there = _Words.of(texts)
-    new += _word_signs(words, rarity, texts, there, weights)
-    if weights.length:
-        new += weights.length * np.log([len(text) + 1 for _, text in texts])
-    return new + _hints(set(words), texts, there, weights)
+    new += _word_signs(words, rarity, texts, weights)
+    new += weights.length * np.log([len(text) + 1 for _, text in texts])
+    return new + _hints(set(words), texts, weights)
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of some texts in one array, so that each look is one comparison."""
-
-    texts: bytes
-    """Lower-cased titles and texts, one behind the other."""
-    starts: NDArray[np.intp]
-    """Where the words begin; titles and texts begin with one."""
-    spaced: NDArray[np.bool_]
-    """Which words have a space before them."""
-    initials: NDArray[np.uint8]
-    """First bytes as they are written."""
-    heads: NDArray[np.uint64]
-    """First eight bytes, lower-cased."""
-    firsts: NDArray[np.intp]
-    """The first word of each text."""
-
-    @classmethod
-    def of(cls, texts: Sequence[Text]) -> _Words:
-        parts = [b"", *itertools.chain.from_iterable(texts)]
-        written = BETWEEN.join(parts) + b"\0" * 9
-        lowered = written.lower()
-        codes = np.frombuffer(written, np.uint8)
-        before = np.flatnonzero((codes == ord(" ")) | (codes == ord(BETWEEN)))
-        # The eight bytes from each place on.
-        every = np.ndarray(len(lowered) - 7, "<u8", lowered, strides=(1,))
-        ends = np.cumsum([len(title) + len(text) + 2 for title, text in texts])
-        return cls(
-            lowered,
-            before + 1,
-            codes[before] == ord(" "),
-            codes[before + 1],
-            every[before + 1],
-            np.searchsorted(before, np.append(0, ends[:-1])),
-        )
-
-    def beginning(self, key: bytes) -> NDArray[np.intp]:
-        """Return the words that begin with a key."""
-        head = int.from_bytes(key[:8], "little")
-        mask = (1 << 8 * min(len(key), 8)) - 1
-        found = np.flatnonzero(self.heads & np.uint64(mask) == np.uint64(head))
-        if len(key) <= 8:
-            return found
-        whole = [self.texts.startswith(key, place) for place in self.starts[found].tolist()]
-        return found[whole]
-
-    def pairs(self, first: bytes, second: bytes) -> NDArray[np.intp]:
-        """Return the words that begin with the second key and follow the first after a space."""
-        found = self.beginning(second)
-        found = found[self.spaced[found]]
-        before = b"%b " % first
-        follows = [self.texts.endswith(before, 0, place) for place in self.starts[found].tolist()]
-        return found[follows]
-
-    def texts_of(self, words: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the text of each word."""
-        return np.searchsorted(self.firsts, words, side="right") - 1
-
-    def count_spaced(self, first: bytes, last: bytes) -> NDArray[np.int64]:
-        """Return how many words of each text follow a space and begin with a byte of a range."""
-        such = (self.initials >= ord(first)) & (self.initials <= ord(last))
-        return np.add.reduceat(such & self.spaced, self.firsts, dtype=np.int64)
-
-
-def _hints(
-    asked: set[str], texts: Sequence[Text], there: _Words, weights: Weights
-) -> NDArray[np.float64]:
+def _hints(asked: set[str], texts: Sequence[Text], weights: Weights) -> Floats:
     """Return what is added for texts that hold the kind of thing that is asked for."""
-    hints = np.zeros(len(texts))
     names = 0.0
     if asked & ASKING_WHO:
         names = weights.names
     elif "where" in asked:
         names = weights.places
+    year = weights.year if asked & ASKING_WHEN else 0.0
+    numbers = weights.numbers if _asks_how_many(asked) else 0.0
+    hints = np.zeros(len(texts))
     if names:
-        hints += names / 20 * np.minimum(there.count_spaced(b"A", b"Z"), 20)
-    if weights.year and asked & ASKING_WHEN:
-        hints += [weights.year * _has_year(b"%b\n%b" % text) for text in texts]
-    if weights.numbers and (asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH)):
-        counted = np.minimum(there.count_spaced(b"0", b"9"), 10)
-        hints += weights.numbers / 10 * counted
+        hints += names / 20 * _counted(b" A", texts, 20)
+    if year:
+        hints += [year * _has_year(b"%b\n%b" % text) for text in texts]
+    if numbers:
+        hints += numbers / 10 * _counted(b" 0", texts, 10)
     return hints
 
 
+def _asks_how_many(asked: set[str]) -> bool:
+    return bool(asked & ASKING_NUMBERS or ("how" in asked and asked & HOW_MUCH))
+
+
+def _counted(kind: bytes, texts: Sequence[Text], most: int) -> NDArray[np.int64]:
+    """Return how many words of each text follow a space and begin as `kind` does, `most` at most."""
+    counts = [(b"%b\n%b" % text).translate(_KINDS).count(kind) for text in texts]
+    return np.minimum(counts, most)
+
+
 def _word_signs(
-    words: Sequence[str],
-    rarity: Callable[[str], float],
-    texts: Sequence[Text],
-    there: _Words,
-    weights: Weights,
-) -> NDArray[np.float64]:
+    words: Sequence[str], rarity: Callable[[str], float], texts: Sequence[Text], weights: Weights
+) -> list[float]:
     """Return what coverage, pairs, title and lead add to each text."""
-    signs = np.zeros(len(texts))
-    for key, value in _content_keys(words, rarity, weights.coverage):
-        signs[there.texts_of(there.beginning(key))] += value
-    pairs = []
-    for first, second in itertools.pairwise(words):
-        if not QUESTION_WORDS & {first, second}:
-            pairs.append((first.encode(), second.encode()))
-    for pair in pairs:
-        signs[there.texts_of(there.pairs(*pair))] += weights.pairs / len(pairs)
+    signs = _content_keys(words, rarity, weights.coverage)
+    pairs = [
+        f"{first} {second}".encode()
+        for first, second in itertools.pairwise(words)
+        if not QUESTION_WORDS & {first, second}
+    ]
+    signs += [(pair, weights.pairs / len(pairs)) for pair in pairs]
     # A title's word is known by the form that the question has, or by its stem.
     known = set(map(str.encode, (*words, *map(stem, words))))
-    for number, (title, text) in enumerate(texts):
-        head = title.lower()
-        if head:
-            signs[number] += _title_sign(head, known, weights)
-            if text[: len(head)].lower() == head:
-                signs[number] += weights.lead
-    return signs
+    return [_sign(title.lower(), text.lower(), signs, known, weights) for title, text in texts]
+
+
+def _sign(
+    title: bytes,
+    text: bytes,
+    signs: Sequence[tuple[bytes, float]],
+    known: set[bytes],
+    weights: Weights,
+) -> float:
+    # A pair never goes from the title to the text: two spaces are between them.
+    whole = b" %b  %b" % (title, text)
+    total = 0.0
+    for sign, value in signs:
+        if sign in whole:
+            total += value
+    if title:
+        total += _title_sign(title, known, weights)
+        if text.startswith(title):
+            total += weights.lead
+    return total
 
 
 def _content_keys(
     words: Sequence[str], rarity: Callable[[str], float], coverage: float
 ) -> list[tuple[bytes, float]]:
-    """Return the prefix of each content word, and what it adds to a text that has it: its share of `coverage`."""
+    """Return how each content word begins, and what it adds to a text that has it: its share of `coverage`."""
     content = content_words(words)
     rarities = [rarity(word) for word in content]
     total = sum(rarities) or 1.0
-    keys = []
-    for word, value in zip(content, rarities, strict=True):
-        keys.append((_prefix(word), coverage * value / total))
-    return keys
+    return [
+        (b" " + _prefix(word), coverage * value / total)
+        for word, value in zip(content, rarities, strict=True)
+    ]
 
 
 def _title_sign(title: bytes, known: set[bytes], weights: Weights) -> float:
@@ -285,19 +240,16 @@ def _prefix(word: str) -> bytes:
 RESCORED = 50
 # The share by which tantivy's scores may be off through rounding.
 _ROUNDING = 1e-5
-_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = {*b"abcdefghijklmnopqrstuvwxyz0123456789"}
 # Lower-cases letters; all but letters and digits become spaces.
 _WORDS = bytes.maketrans(
-    bytes({*range(128)} - _LOWER - {*_LETTERS}) + _LETTERS,
-    b" " * (128 - len(_LOWER) - len(_LETTERS)) + _LETTERS.lower(),
+    bytes({*range(128)} - _LOWER - {*_CAPITALS}) + _CAPITALS,
+    b" " * (128 - len(_LOWER) - len(_CAPITALS)) + _CAPITALS.lower(),
 )
 
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 # No term of a question has this byte: it is in no UTF-8.
 _NOT_ASCII = bytes.maketrans(bytes(range(128, 256)), b"\xff" * 128)
-
-Floats = NDArray[np.float64]
 
 
 @cache

@@ -21,16 +21,7 @@ from whichsense.index import folder as folders
 from whichsense.index.folder import Manifest, parts_of, verify_sizes
 from whichsense.index.lexical import Lengths
 from whichsense.index.object_store import fetch_manifest, fetch_parts, url_of
-from whichsense.index.shards import (
-    LocalShards,
-    MergingRanker,
-    Ranked,
-    Ranker,
-    Shard,
-    Shards,
-    Vector,
-    check_label,
-)
+from whichsense.index.shards import Shard, check_label
 from whichsense.jobs.workers import Executor
 
 __all__ = ["Cluster", "ClusterIndex", "connect", "run_on"]
@@ -147,6 +138,7 @@ Result = TypeVar("Result")
 
 # An item that is lost this often kills its worker itself, by its memory for example.
 _ATTEMPTS = 20
+_LOST = object()
 _PAUSE = 0.5  # seconds before another worker is hired for one that could not be started
 _PATIENCE = 120.0  # seconds in which none could be started
 _NO_ROOM = (
@@ -239,21 +231,27 @@ class _Crew:
                     self._take_answer(ref)
                     continue
                 number, attempt, worker = self._running.pop(ref)
-                try:
-                    result = self._ray.get(ref)
-                except self._ray.exceptions.RayTaskError as error:
-                    raise error.cause from None
-                except self._ray.exceptions.RayError as error:
-                    if attempt == _ATTEMPTS:
-                        raise ClusterFault(
-                            f"A worker was lost {_ATTEMPTS} times over one piece of work: {_reason(error)} "
-                            "Does it have too little memory? Run the same command again on larger machines: it resumes."
-                        ) from None
+                result = self._take_result(ref, attempt)
+                if result is _LOST:
                     waiting.appendleft((number, attempt + 1))
                     self._start(worker)
                     continue
                 self._free.append(worker)
                 yield items[number], result
+
+    def _take_result(self, ref: Any, attempt: int) -> Any:
+        """Return what a worker gives, or `_LOST` where it died."""
+        try:
+            return self._ray.get(ref)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self._ray.exceptions.RayError as error:
+            if attempt == _ATTEMPTS:
+                raise ClusterFault(
+                    f"A worker was lost {_ATTEMPTS} times over one piece of work: {_reason(error)} "
+                    "Does it have too little memory? Run the same command again on larger machines: it resumes."
+                ) from None
+        return _LOST
 
     def dismiss(self) -> None:
         at_work = [worker for _, _, worker in self._running.values()]
@@ -296,45 +294,6 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().splitlines()[-1][:200]
 
 
-# The only shard of an index, on a cluster: it ranks what it finds by itself, in one round of
-# messages.
-
-
-class LoneShard(Shard):
-    """A shard that holds all passages of an index."""
-
-    def __init__(self, root: Path, *, dense: bool, passages: int) -> None:
-        super().__init__(root, dense=dense)
-        self._ranker = LocalShards([self]).ranker([passages])
-
-    def rank(self, verb: str, given: tuple[Any, ...]) -> Ranked:
-        """Return what a verb of a ranker gives."""
-        ranked: Ranked = getattr(self._ranker, verb)(*given)
-        return ranked
-
-
-class LoneRanker:
-    """Lets the only shard of an index rank, wherever it is."""
-
-    def __init__(self, shards: Shards) -> None:
-        self._shards = shards
-
-    def by_words(self, text: str, k: int) -> Ranked:
-        return self._rank("by_words", text, k)
-
-    def by_meaning(self, vector: Vector, k: int) -> Ranked:
-        return self._rank("by_meaning", vector, k)
-
-    def by_both(self, text: str, vector: Vector, k: int, depth: int, weight: float) -> Ranked:
-        return self._rank("by_both", text, vector, k, depth, weight)
-
-    def _rank(self, verb: str, *given: Any) -> Ranked:
-        answers = self._shards.ask("rank", {0: (verb, given)})
-        # A shard that is gone leaves nothing.
-        ranked: Ranked = answers.get(0, Ranked([], [], 0.0))
-        return ranked
-
-
 # Shards on a cluster: each is an actor near its folder; a question goes to all of them at once.
 #
 # A shard that is slow is asked a second time, after its own 95th percentile; the first answer counts,
@@ -374,11 +333,7 @@ class _ShardActor:
             check_label(root, manifest.sharding.build, number, count)
         below = f"{root.name}/" if manifest.sharding else ""
         verify_sizes(folder, manifest, below)
-        dense = bool(manifest.encoder)
-        if len(manifest.shard_passages) == 1:
-            self._shard: Shard = LoneShard(root, dense=dense, passages=manifest.passages)
-        else:
-            self._shard = Shard(root, dense=dense)
+        self._shard = Shard(root, dense=bool(manifest.encoder))
 
     def ask(self, verb: str, given: tuple[Any, ...]) -> Any:
         return getattr(self._shard, verb)(*given)
@@ -495,11 +450,6 @@ class RemoteShards:
 
     def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         return _Round(self, verb, arguments).run()
-
-    def ranker(self, passages: Sequence[int]) -> Ranker:
-        if len(passages) == 1:
-            return LoneRanker(self)
-        return MergingRanker(self, passages)
 
     def close(self) -> None:
         for actors in self._replicas:

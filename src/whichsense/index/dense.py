@@ -13,7 +13,7 @@ import numkong
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.errors import DamagedIndex, WhichsenseError
+from whichsense.errors import DamagedIndex
 
 # Vectors on disk: int8 codes with a scale each, numpy's own files, and a header that names the set
 # they form.
@@ -21,7 +21,7 @@ from whichsense.errors import DamagedIndex, WhichsenseError
 # vectors.json          names the set that is served; it is replaced last, so that a set is whole or not there
 # codes-S.npy           count × dimensions, int8: vector ≈ code × scale
 # scales-S.npy          count, float32
-# rows-S.npy            count, uint32: the passage's row number (uint64 in older sets)
+# rows-S.npy            count, uint32: the passage's row number
 # by_row-S.npy          count, uint32: places in the order of their row numbers
 # centres-S.npy         lists × dimensions, float32; starts-S.npy: where each list begins
 
@@ -109,8 +109,7 @@ def map_part(folder: Path, part: str, name: str) -> NDArray[Any]:
         raise DamagedIndex(
             f"'{path}' is damaged ({error}). Build the index again or restore the file."
         ) from None
-    is_older = part == "rows" and array.dtype == np.uint64
-    if array.dtype != kind and not is_older:
+    if array.dtype != kind:
         raise DamagedIndex(
             f"'{path}' holds {array.dtype}, not {np.dtype(kind)}. Build the index again."
         )
@@ -212,8 +211,12 @@ class Clustering:
         return min(lists, max(1, round(lists * share)))
 
 
-def find_centres(read: Callable[[NDArray[np.intp]], Floats], count: int, lists: int) -> Floats:
+def find_centres(
+    read: Callable[[NDArray[np.intp]], Floats], count: int, lists: int, dimensions: int
+) -> Floats:
     """Return the centre of each list (lists × dimensions). `read` gives the vectors at some of the `count` places."""
+    if not count:
+        return np.zeros((1, dimensions), dtype=np.float32)
     rng = np.random.default_rng(0)  # the same vectors give the same lists
     size = min(count, lists * _SAMPLE)
     sample = read(np.sort(rng.choice(count, size=size, replace=False)))
@@ -283,9 +286,7 @@ class Vectors:
             raise DamagedIndex(
                 f"'{folder / HEADER}' is missing. Build the index again or restore the file."
             )
-        parts = {}
-        for part in PARTS:
-            parts[part] = map_part(folder, part, header["set"])
+        parts = {part: map_part(folder, part, header["set"]) for part in PARTS}
         vectors = cls(folder, header, parts, clustering)
         for problem in vectors._misfits():
             raise DamagedIndex(f"'{folder / problem}. Build the index again or restore the file.")
@@ -298,31 +299,6 @@ class Vectors:
     @property
     def dimensions(self) -> int:
         return int(self.header["dimensions"])
-
-    def search(
-        self, queries: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
-        """Return the row numbers of the nearest vectors to each query, and their cosines, best first.
-
-        Every query gets the same number of them: k, or fewer where the lists that are read hold fewer.
-        """
-        queries = np.ascontiguousarray(np.atleast_2d(queries), dtype=np.float32)
-        if queries.shape[1] != self.dimensions:
-            raise WhichsenseError(
-                f"The query has {queries.shape[1]} dimensions, the index {self.dimensions}."
-            )
-        nearest = []
-        for query in queries:
-            candidates, rough, scores = self.candidates(query, k, self.count)
-            places = nearest_of(candidates, rough, scores, k)
-            nearest.append((candidates[places], scores[places]))
-        width = min((len(best) for best, _ in nearest), default=0)
-        rows = np.empty((len(queries), width), dtype=np.uint64)
-        cosines = np.empty((len(queries), width), dtype=np.float32)
-        for number, (best, scores) in enumerate(nearest):
-            rows[number] = best[:width]
-            cosines[number] = scores[:width]
-        return rows, cosines
 
     def similarities(self, query: NDArray[np.float32], rows: Sequence[int]) -> NDArray[np.float32]:
         """Return the cosine between a query and the passages with these row numbers; 0 for one without a vector."""
@@ -383,10 +359,11 @@ class Vectors:
             "centres": (lists, dimensions),
             "starts": (lists + 1,),
         }
-        problems = []
-        for part, shape in shapes.items():
-            if getattr(self, part).shape != shape:
-                problems.append(f"{self._name(part)}' has the wrong shape")
+        problems = [
+            f"{self._name(part)}' has the wrong shape"
+            for part, shape in shapes.items()
+            if getattr(self, part).shape != shape
+        ]
         if not problems and self.starts[-1] != count:
             problems.append(f"{self._name('starts')}' does not end at the last vector")
         return problems

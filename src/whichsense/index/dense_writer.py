@@ -102,17 +102,16 @@ def _estimated(encoder: Encoder, texts: Texts, todo: range) -> str:
     )
 
 
-# Writing the vectors of an index: they wait in flat files, and are put into lists when all are there.
+# Writing the vectors of an index: they wait in a flat file, and are put into lists when all are there.
 
 _CHECKPOINT_SECONDS = 20.0
-_PENDING = {"codes": np.int8, "scales": np.float32, "rows": np.uint64}
-_PENDING_STATE = "pending.json"
+_PENDING, _PENDING_STATE = "pending.vectors", "pending.json"
 
 
 class VectorsWriter:
     """Adds to and removes from the set in `folder` and saves the result as a new set.
 
-    What is added is appended to flat files and survives a kill: the next writer goes on from `next_row`. Vectors are
+    What is added is appended to a flat file and survives a kill: the next writer goes on from `next_row`. Vectors are
     put into lists only when all are there.
     """
 
@@ -129,9 +128,10 @@ class VectorsWriter:
                 f"'{folder}' has vectors of {known or 'no'} dimensions, not {dimensions}."
             )
         self.dimensions = known
+        self._kind = np.dtype([("row", "<u8"), ("scale", "<f4"), ("codes", "i1", (known,))])
         self._removed: set[int] = set()
         self._count, self.next_row = self._resume()
-        self._files = {part: open(self._path(part), "ab") for part in _PENDING}
+        self._file = open(self.folder / _PENDING, "ab")
         self._saved_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -149,10 +149,10 @@ class VectorsWriter:
         """One vector a row. Row numbers must be new; they need not be in order."""
         if vectors.shape != (len(rows), self.dimensions):
             raise WhichsenseError(f"{len(rows)} rows came with vectors of shape {vectors.shape}.")
-        new_codes, scales = dense.quantize(vectors)
-        self._files["codes"].write(new_codes.tobytes())
-        self._files["scales"].write(scales.tobytes())
-        self._files["rows"].write(np.asarray(rows, dtype=np.uint64).tobytes())
+        block = np.empty(len(rows), self._kind)
+        block["row"] = rows
+        block["codes"], block["scale"] = dense.quantize(vectors)
+        self._file.write(block.tobytes())
         self._count += len(rows)
         if len(rows):
             self.next_row = max(self.next_row, int(rows.max()) + 1)
@@ -165,9 +165,7 @@ class VectorsWriter:
 
     def checkpoint(self) -> None:
         """From here on a crash loses nothing of what was added before."""
-        for file in self._files.values():
-            file.flush()
-            os.fsync(file.fileno())
+        _to_disk(self._file)
         state = {
             "base": self._set,
             "count": self._count,
@@ -185,8 +183,7 @@ class VectorsWriter:
         if not self._count and not self._removed and self._base and centres is None:
             self._clear_pending()
             return
-        for file in self._files.values():
-            file.flush()
+        self._file.flush()
         name = secrets.token_hex(4)
         old = self._set
         header: dict[str, object] = {**self._write_set(name, centres)}
@@ -201,20 +198,11 @@ class VectorsWriter:
         self._removed.clear()
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        self._file.close()
 
     @property
     def _set(self) -> str | None:
         return str(self._base.header["set"]) if self._base else None
-
-    def _path(self, part: str) -> Path:
-        return self.folder / f"pending.{part}"
-
-    def _width(self, part: str) -> int:
-        """Return the bytes of one vector in a part."""
-        numbers = self.dimensions if part == "codes" else 1
-        return np.dtype(_PENDING[part]).itemsize * numbers
 
     def _resume(self) -> tuple[int, int]:
         """Return how many vectors wait from an earlier run, and the row to go on with.
@@ -227,33 +215,23 @@ class VectorsWriter:
         try:
             state = json.loads((self.folder / _PENDING_STATE).read_bytes())
             count, next_row = int(state["count"]), int(state["next_row"])
+            size = count * self._kind.itemsize
             usable = (
                 state["base"] == self._set
                 and state["dimensions"] == self.dimensions
-                and self._holds(count)
+                and (self.folder / _PENDING).stat().st_size >= size
             )
         except (OSError, ValueError, KeyError, TypeError):
             usable = False
         if not usable:
             self._clear_pending()
             return 0, first
-        for part in _PENDING:
-            os.truncate(self._path(part), count * self._width(part))
+        os.truncate(self.folder / _PENDING, size)
         return count, next_row
-
-    def _holds(self, count: int) -> bool:
-        """Tell whether the waiting files hold as many vectors, at least."""
-        for part in _PENDING:
-            if self._path(part).stat().st_size < count * self._width(part):
-                return False
-        return True
 
     def _clear_pending(self) -> None:
         (self.folder / _PENDING_STATE).unlink(missing_ok=True)
-        for part in _PENDING:
-            if self._path(part).exists():
-                os.truncate(self._path(part), 0)
-                self._path(part).unlink()
+        (self.folder / _PENDING).unlink(missing_ok=True)
 
     def pool(self) -> dense.Pool:
         """Return the vectors of the old set and those that wait."""
@@ -262,23 +240,15 @@ class VectorsWriter:
             parts.append((self._base.codes, self._base.scales, self._base.rows))
         # An empty file cannot be mapped.
         read = np.memmap if self._count else np.fromfile
-        waiting = read(self._path("codes"), dtype=np.int8)
-        parts.append(
-            (
-                np.asarray(waiting).reshape(-1, self.dimensions),
-                np.fromfile(self._path("scales"), dtype=np.float32),
-                np.fromfile(self._path("rows"), dtype=np.uint64),
-            )
-        )
+        waiting = np.asarray(read(self.folder / _PENDING, self._kind))
+        parts.append((waiting["codes"], waiting["scale"], waiting["row"]))
         return dense.Pool(parts, self._removed)
 
     def _centres(self, pool: dense.Pool) -> NDArray[np.float32]:
         lists = self._clustering.list_count(len(pool))
         centres = self.serving_centres(lists)
         if centres is None:
-            if not len(pool):
-                return np.zeros((1, self.dimensions), dtype=np.float32)
-            centres = find_centres(pool.decoded, len(pool), lists)
+            centres = find_centres(pool.decoded, len(pool), lists, self.dimensions)
         return centres
 
     def serving_centres(self, lists: int) -> NDArray[np.float32] | None:

@@ -31,7 +31,6 @@ from whichsense.files import lock, sha256, write_atomically
 
 # Raised whenever anything about the files changes meaning: how words are indexed, how passages are stored.
 FORMAT = 4
-_READ = (2, 4)  # of 2, each passage is compressed by itself; the others were never released
 MANIFEST, STAGING, LOCK = "manifest.json", "staging", "writer.lock"
 # tantivy's own lock files come and go with readers and writers; they carry nothing.
 TRANSIENT = (".tantivy-writer.lock", ".tantivy-meta.lock")
@@ -127,15 +126,12 @@ def read_manifest(folder: Path) -> Manifest:
             f"'{path}' is not a manifest ({error}). Build the index again."
         ) from None
     try:
-        if table["format"] not in _READ:
+        if table["format"] != FORMAT:
             raise DamagedIndex(
-                f"'{folder}' has index format {table['format']}; this version reads {_READ[0]} and {_READ[1]}. "
+                f"'{folder}' has index format {table['format']}; this version reads {FORMAT}. "
                 "Build it again, or use the version of whichsense that wrote it."
             )
-        table["format"] = FORMAT  # of what is written on top of it
-        files = {}
-        for name, record in table["files"].items():
-            files[name] = FileRecord(**record)
+        files = {name: FileRecord(**record) for name, record in table["files"].items()}
         table["files"] = files
         table["sources"] = tuple(table["sources"])
         if "sharding" in table:
@@ -219,11 +215,11 @@ def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """Return what an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
-    names = []
-    for path in folder.glob("generation-*"):
-        number = path.name.removeprefix("generation-")
-        if path.name != served and number.isdigit():
-            names.append(path.name)
+    names = [
+        path.name
+        for path in folder.glob("generation-*")
+        if path.name != served and path.name.removeprefix("generation-").isdigit()
+    ]
     for path in folder.glob(f".{MANIFEST}.*.tmp"):
         names.append(path.name)
     names.sort()

@@ -78,9 +78,7 @@ class Growth:
         sharding: Sharding | None = None,
     ) -> Manifest:
         """Return the next generation's manifest, but for its files."""
-        paths = []
-        for path in self.corpus.find_files():
-            paths.append(whole_characters(str(path)))
+        paths = [whole_characters(str(path)) for path in self.corpus.find_files()]
         source = {"paths": paths, "fingerprint": self.corpus.fingerprint}
         before = self.base.sources if self.base else ()
         return Manifest(

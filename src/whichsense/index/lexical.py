@@ -425,10 +425,7 @@ class Texts:
     def _candidates(self, field: Field, name: str) -> list[tuple[int, Passage]]:
         """Passages whose document or source has the checksum of a name: those of that name, and perhaps others."""
         deleted = set(load_deleted(self._content).tolist())
-        rows = []
-        for row in self.passages.rows_with(field, name):
-            if row not in deleted:
-                rows.append(row)
+        rows = [row for row in self.passages.rows_with(field, name) if row not in deleted]
         return list(zip(rows, self.fetch(rows), strict=True))
 
 

@@ -26,6 +26,7 @@ from whichsense.index.folder import Manifest
 from whichsense.index.object_store import local_folder
 from whichsense.index.shards import (
     LocalShards,
+    MergingRanker,
     Shard,
     Shards,
     Spread,
@@ -68,7 +69,7 @@ class Index:
         self.manifest = manifest
         self._names = Names(folder / manifest.folder / "names.sqlite")
         self._shards = shards or _open_shards(folder, manifest)
-        self._ranker = self._shards.ranker(manifest.shard_passages)
+        self._ranker = MergingRanker(self._shards, manifest.shard_passages)
         self._encoder = encoder
         self.origin: str | Path = folder
         """What was opened: the folder, or the URL that it is a copy of."""
@@ -203,11 +204,10 @@ class Index:
             return [hits_of(ranker.by_meaning(vector, k)) for vector in encoded]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
-        results: list[list[Hit]] = []
-        for question, vector in zip(questions, encoded, strict=True):
-            ranked = ranker.by_both(question, vector, k, depth, weight)
-            results.append(hits_of(ranked))
-        return results
+        return [
+            hits_of(ranker.by_both(question, vector, k, depth, weight))
+            for question, vector in zip(questions, encoded, strict=True)
+        ]
 
     def passage(self, passage_id: str) -> Passage:
         """Return a passage by its id."""
@@ -394,10 +394,9 @@ class SavedHits:
             raise BadInput(
                 f"'{self.path}' has no hits for the question '{question}'. {_FIX} … with its dataset."
             )
-        hits = []
-        for passage_id, score in self._hits[question][:k]:
-            hits.append(Hit(self._passages[passage_id], score))
-        return hits
+        return [
+            Hit(self._passages[passage_id], score) for passage_id, score in self._hits[question][:k]
+        ]
 
     def passage(self, passage_id: str) -> Passage:
         """Return a passage by its id."""

@@ -105,10 +105,10 @@ class Cutter:
         fingerprints: list[int] = []
         numbers: list[int] = []  # of shards
         with ExitStack() as stack:
-            shards = []
-            for shard in range(self.shards):
-                path = spill_path(self.folder, part, shard)
-                shards.append(stack.enter_context(_Replacing(path)))
+            shards = [
+                stack.enter_context(_Replacing(spill_path(self.folder, part, shard)))
+                for shard in range(self.shards)
+            ]
             names = stack.enter_context(_Replacing(names_path(self.folder, part)))
             for record in self.corpus.records(report, files=files):
                 if not isinstance(record, Document):
@@ -204,9 +204,7 @@ def encode_shards(
     done = 0
     # An encoder is loaded anew where it does not come along with this process.
     work = _encode if executor is not run_here else partial(_encode_with, encoder)
-    items = []
-    for root, rows in zip(roots, new_rows, strict=True):
-        items.append((encoder.name, root, rows))
+    items = [(encoder.name, root, rows) for root, rows in zip(roots, new_rows, strict=True)]
     for (_, _, rows), _ in executor(work, items):
         done += len(rows)
         progress(done / total, done)
@@ -251,9 +249,7 @@ def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:
                 served = writer.serving_centres(lists)
         if served is not None:
             return served
-        if not total:
-            return np.zeros((1, dimensions), dtype=np.float32)
-        return find_centres(_reader(roots, pools, dimensions), total, lists)
+        return find_centres(_reader(roots, pools, dimensions), total, lists, dimensions)
 
 
 def _reader(
@@ -413,10 +409,10 @@ class _Build:
             for number in np.flatnonzero(gone).tolist():
                 keys[int(summary.shards[number])].add(key_of(first + part, number))
         read = range(first, first + len(summaries))
-        items = []
-        for number in range(shards):
-            gone_here = frozenset(keys[number])
-            items.append(_ShardWork(growth.folder, growth.base, read, number, gone_here))
+        items = [
+            _ShardWork(growth.folder, growth.base, read, number, frozenset(keys[number]))
+            for number in range(shards)
+        ]
         parts: Parts[_ShardWork, int] = Parts(
             self.staging / "shards", "shard", self.job, size=1, codec=_COUNTS
         )

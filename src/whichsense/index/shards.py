@@ -210,9 +210,7 @@ class Found:
             if answer is not None:
                 shards.append(np.full(len(answer.rows), number))
                 found.append(answer)
-        columns = []
-        for column in zip(*found, strict=True):
-            columns.append(np.concatenate(column))
+        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
         # Where no shard answers, nothing was found.
         rows, keys, *numbers = columns or [np.empty(0, np.int64)] * 4
         return cls(np.concatenate(shards), rows, keys, tuple(numbers))
@@ -260,6 +258,8 @@ def beside(union: Found, near: Found, best: NDArray[np.intp]) -> list[int]:
 # is asked for only if there is any.
 
 Vector = NDArray[np.float32]
+_Place = tuple[int, int]
+"""A shard, and a row of it."""
 
 
 class Ranked(NamedTuple):
@@ -269,19 +269,6 @@ class Ranked(NamedTuple):
     scores: list[float]
     coverage: float
     """The share of the index's passages that was searched."""
-
-
-class Ranker(Protocol):
-    """Finds the best passages of an index for a question."""
-
-    def by_words(self, text: str, k: int) -> Ranked:
-        """BM25's best k, the first of them scored again."""
-
-    def by_meaning(self, vector: Vector, k: int) -> Ranked:
-        """Return the k passages whose vectors are nearest."""
-
-    def by_both(self, text: str, vector: Vector, k: int, depth: int, weight: float) -> Ranked:
-        """The hits of either search, scored by their words and by their meaning together; a cosine counts `weight`."""
 
 
 class Shards(Protocol):
@@ -299,9 +286,6 @@ class Shards(Protocol):
 
     def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Return the answers of some shards, by number. One that does not answer is left out."""
-
-    def ranker(self, passages: Sequence[int]) -> Ranker:
-        """Return what ranks the passages of these shards; `passages` are those of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,27 +386,32 @@ class MergingRanker:
             if cosines is None:
                 cosines = np.empty(0, np.float32)
             return _Read(found, stored, cosines, set())
-        # (shard, row) → stored passage, cosine
-        read: dict[tuple[int, int], tuple[bytes, float]] = {}
+        places = list(zip(found.shards.tolist(), found.rows.tolist(), strict=True))
+        read, lost = self._read_missing(places, vector, answers)
+        if lost:
+            there = [place for place, key in enumerate(places) if key in read]
+            found = found.take(np.array(there, dtype=np.intp))
+        entries = [read[place] for place in places if place in read]
+        similarities = np.array([cosine for _, cosine in entries], dtype=np.float32)
+        return _Read(found, [stored for stored, _ in entries], similarities, lost)
+
+    def _read_missing(
+        self, places: Sequence[_Place], vector: Vector | None, answers: Mapping[int, Answer]
+    ) -> tuple[dict[_Place, tuple[bytes, float]], set[int]]:
+        """Return stored passages with cosines, asking for what no answer brought, and the shards that are gone."""
+        read: dict[_Place, tuple[bytes, float]] = {}
         for number, answer in answers.items():
             _note(read, number, *answer.entries)
-        places = list(zip(found.shards.tolist(), found.rows.tolist(), strict=True))
         missing: dict[int, list[int]] = {}
         for number, row in places:
             if (number, row) not in read:
                 missing.setdefault(number, []).append(row)
-        arguments = {number: (rows, vector) for number, rows in missing.items()}
-        late = self._shards.ask("read", arguments)
+        late = self._shards.ask(
+            "read", {number: (rows, vector) for number, rows in missing.items()}
+        )
         for number, (stored, cosines) in late.items():
             _note(read, number, missing[number], stored, cosines)
-        lost = set(missing) - set(late)
-        if lost:
-            there = [place for place, key in enumerate(places) if key in read]
-            found = found.take(np.array(there, dtype=np.intp))
-            places = [places[place] for place in there]
-        entries = [read[place] for place in places]
-        similarities = np.array([cosine for _, cosine in entries], dtype=np.float32)
-        return _Read(found, [stored for stored, _ in entries], similarities, lost)
+        return read, missing.keys() - late.keys()
 
     def _coverage(self, answers: Mapping[int, Any], incomplete: Collection[int]) -> float:
         """Return the share of the passages that counted in full: searched and read, and their terms counted."""
@@ -448,7 +437,7 @@ def likely_most(k: int, share: float) -> int:
 
 
 def _note(
-    read: dict[tuple[int, int], tuple[bytes, float]],
+    read: dict[_Place, tuple[bytes, float]],
     number: int,
     rows: Sequence[int],
     stored: Sequence[bytes],
@@ -482,13 +471,10 @@ class LocalShards:
         return dict(zip(terms, map(sum, zip(*counts, strict=True)), strict=True)), set()
 
     def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        answers = {}
-        for number, given in arguments.items():
-            answers[number] = getattr(self.shards[number], verb)(*given)
-        return answers
-
-    def ranker(self, passages: Sequence[int]) -> Ranker:
-        return MergingRanker(self, passages)
+        return {
+            number: getattr(self.shards[number], verb)(*given)
+            for number, given in arguments.items()
+        }
 
 
 def ask_all(shards: Shards, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -531,9 +517,10 @@ def missing_note(hits: Sequence[Hit]) -> str:
 
 def hits_of(ranked: Ranked) -> Hits:
     """Unpack the passages that a ranker found."""
-    hits = []
-    for stored, score in zip(ranked.stored, ranked.scores, strict=True):
-        hits.append(Hit(unpack(stored), score))
+    hits = [
+        Hit(unpack(stored), score)
+        for stored, score in zip(ranked.stored, ranked.scores, strict=True)
+    ]
     return Hits(hits, ranked.coverage)
 
 
@@ -584,9 +571,7 @@ def new_build() -> str:
 
 def without(sharding: Sharding, deleted: Sequence[int]) -> Sharding:
     """Return the next generation of the shards, with as many passages deleted from each."""
-    passages = []
-    for before, gone in zip(sharding.passages, deleted, strict=True):
-        passages.append(before - gone)
+    passages = [before - gone for before, gone in zip(sharding.passages, deleted, strict=True)]
     return dataclasses.replace(sharding, build=new_build(), passages=tuple(passages))
 
 

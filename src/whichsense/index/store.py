@@ -7,6 +7,7 @@ import mmap
 import os
 import sqlite3
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,25 +36,16 @@ from whichsense.types import Passage, Redirect, Sense
 #     N.ends    where each ends in the data
 #     N.keys    checksums of document and source, by which passages are looked up
 #     N.dict    the dictionary, if there were enough passages to learn one from
-#
-# Segments that older versions wrote as format 4 have blocks of several passages in place of passages,
-# N.counts (how many passages there are up to the end of each block), and compressed keys.
 
 Field = Literal["document", "source"]
 TITLE, SOURCE, TEXT = 1, 2, 6
 """Where they stand among the lines of a stored passage. The text comes last: it may have lines of its own."""
-BETWEEN = b"\xff"
-"""Between the passages of a block: this byte is in no UTF-8."""
 END = np.dtype("<u8")
-COUNT = np.dtype("<u4")
 KEYS = np.dtype([("document", "<u4"), ("source", "<u4")])
 
 
 def pack(names: tuple[str, str, str, str], start: int, text: str) -> bytes:
-    """Pack a passage for storage. The names are its id, title, source and section.
-
-    The line behind the start is empty: format 2 has the end there, which follows from the text.
-    """
+    """Pack a passage for storage. The names are its id, title, source and section; an empty line precedes the text."""
     lines = "\n".join(names)
     if lines.count("\n") != 3:  # a name of several lines is rare, and put on one
         lines = "\n".join(name.replace("\n", " ") for name in names)
@@ -85,18 +77,6 @@ def name_key(name: str) -> int:
     return crc32(name.encode("utf-8", "replace"))
 
 
-def read_keys(ends: Path) -> NDArray[Any]:
-    """Return the keys of a segment's passages."""
-    keys = ends.with_suffix(".keys")
-    if not ends.with_suffix(".counts").exists():
-        return np.fromfile(keys, dtype=KEYS)
-    frames = zstandard.ZstdDecompressor().stream_reader(keys.read_bytes(), read_across_frames=True)
-    try:
-        return np.frombuffer(frames.read(), dtype=KEYS)
-    except zstandard.ZstdError as error:
-        raise ValueError(f"'{keys}' is damaged: {error}") from None
-
-
 def _map_file(path: Path) -> mmap.mmap:
     with open(path, "rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -107,15 +87,10 @@ class _Segment:
 
     def __init__(self, ends: Path) -> None:
         self.path = ends.with_suffix(".data")
-        self._ends_path = ends
         self.first = int(ends.stem)
         self._data = _map_file(self.path)
         # Plain ints, several times faster than numpy's.
         self._ends = memoryview(_map_file(ends)).cast("Q")
-        self._counts: NDArray[np.uint32] | None = None
-        counts = ends.with_suffix(".counts")
-        if counts.exists():
-            self._counts = np.frombuffer(_map_file(counts), dtype=COUNT)
         dictionary = ends.with_suffix(".dict")
         self._options: dict[str, Any] = {}
         if dictionary.exists():
@@ -124,51 +99,37 @@ class _Segment:
         self._local = threading.local()  # a decompressor serves one thread at a time
 
     def __len__(self) -> int:
-        return len(self._ends) if self._counts is None else int(self._counts[-1])
+        return len(self._ends)
+
+    @property
+    def _keys(self) -> NDArray[Any]:
+        return np.fromfile(self.path.with_suffix(".keys"), dtype=KEYS)
 
     def problem(self) -> str | None:
         """Return what does not fit together in the files of this segment."""
         ends = np.asarray(self._ends, dtype=np.int64)
         stem = self.path.stem
-        if ends[-1] != len(self._data) or not _ascends(ends):
+        if ends[-1] != len(self._data) or np.any(np.diff(ends, prepend=0) <= 0):
             return f"{self.path.name} and {stem}.ends do not belong together"
-        if self._counts is not None:
-            counts = self._counts.astype(np.int64)
-            if len(counts) != len(ends) or not _ascends(counts):
-                return f"{stem}.counts and {stem}.ends do not belong together"
-        if len(read_keys(self._ends_path)) != len(self):
+        if len(self._keys) != len(self):
             return f"{stem}.keys and {stem}.ends do not belong together"
         return None
 
     def rows_with(self, field: Field, name: str) -> list[int]:
-        keys = read_keys(self._ends_path)[field]
-        rows: list[int] = (self.first + np.flatnonzero(keys == name_key(name))).tolist()
-        return rows
+        rows: list[int] = np.flatnonzero(self._keys[field] == name_key(name)).tolist()
+        return [self.first + row for row in rows]
 
-    def stored(self, rows: NDArray[np.int64]) -> list[bytes]:
-        decompressor = getattr(self._local, "decompressor", None)
-        if decompressor is None:
-            decompressor = zstandard.ZstdDecompressor(**self._options)
-            self._local.decompressor = decompressor
-        data, ends = self._data, self._ends
-
-        def block(number: int) -> bytes:
-            start = ends[number - 1] if number else 0
-            body: bytes = decompressor.decompress(data[start : ends[number]])
-            return body
-
-        own = rows - self.first
-        if self._counts is None:
-            return [block(number) for number in own.tolist()]
-        # Of one type: searchsorted would copy the counts otherwise.
-        numbers = np.searchsorted(self._counts, own.astype(COUNT), side="right")
-        places = own - np.where(numbers > 0, self._counts[numbers - 1], 0)
-        pairs = zip(numbers.tolist(), places.tolist(), strict=True)
-        return [block(number).split(BETWEEN)[place] for number, place in pairs]
-
-
-def _ascends(numbers: NDArray[np.int64]) -> bool:
-    return bool(np.all(np.diff(numbers, prepend=0) > 0))
+    def stored(self, row: int) -> bytes:
+        """Return the stored form of a passage."""
+        try:
+            decompress = self._local.decompress
+        except AttributeError:
+            decompress = zstandard.ZstdDecompressor(**self._options).decompress
+            self._local.decompress = decompress
+        number = row - self.first
+        start = self._ends[number - 1] if number else 0
+        body: bytes = decompress(self._data[start : self._ends[number]])
+        return body
 
 
 class Passages:
@@ -176,6 +137,8 @@ class Passages:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        if any(folder.glob("*.counts")):
+            raise DamagedIndex(f"'{folder}' is of an older version. Build the index again.")
         try:
             segments = [_Segment(path) for path in folder.glob("*.ends")]
         except (OSError, ValueError) as error:
@@ -213,16 +176,9 @@ class Passages:
 
     def stored(self, rows: Sequence[int]) -> list[bytes]:
         """Return the stored form of these passages."""
+        segments, firsts = self._segments, self._firsts
         try:
-            wanted = np.asarray(rows, dtype=np.int64)
-            segment_of = np.searchsorted(self._firsts, wanted, side="right") - 1
-            passages = [b""] * len(rows)
-            for number in np.unique(segment_of).tolist():
-                places = np.flatnonzero(segment_of == number)
-                found = self._segments[number].stored(wanted[places])
-                for place, stored in zip(places.tolist(), found, strict=True):
-                    passages[place] = stored
-            return passages
+            return [segments[bisect_right(firsts, row) - 1].stored(row) for row in rows]
         except (zstandard.ZstdError, IndexError, ValueError) as error:
             raise DamagedIndex(
                 f"'{self.folder}' cannot be read ({error}). `whichsense index check` names the damage; build it again."
@@ -239,7 +195,7 @@ _DICTIONARY_BYTES = 262_144
 _DICTIONARY_SHARE = 12  # the samples are so many times as long, at least
 _BATCH_BYTES = 2**17  # passages that are compressed together
 _BATCHES_WAITING = 4
-_SUFFIXES = (".data", ".ends", ".counts", ".keys", ".dict")
+_SUFFIXES = (".data", ".ends", ".keys", ".dict")
 
 _source_key = lru_cache(maxsize=1000)(name_key)  # sources are few
 
@@ -346,10 +302,8 @@ def _trim(folder: Path, next_row: int) -> None:
         first = int(path.stem)
         if first >= next_row:
             _remove(path.with_suffix(""))
-        elif not path.with_suffix(".counts").exists():
+        else:
             _shorten(path, next_row - first)
-        elif first + len(read_keys(path)) > next_row:
-            raise WriteFault(f"An older version began '{path}'. Begin it anew.")
 
 
 def _shorten(path: Path, most: int) -> None:

@@ -112,9 +112,7 @@ def delete(
     folders.read_manifest(folder)  # before the lock, which makes the folder
     with folders.writing(folder, "index delete"):
         base = folders.read_manifest(folder)
-        deleted = []
-        for root in base.roots(folder):
-            deleted.append(Texts(root).named(ids, sources))
+        deleted = [Texts(root).named(ids, sources) for root in base.roots(folder)]
         total = sum(map(len, deleted))
         if not total:
             return base, 0
@@ -165,9 +163,7 @@ def _ranges(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def _forget(content: Path, deleted: Mapping[int, Passage]) -> None:
     """A deleted passage may be added again later, and is no longer found by its vector."""
-    hashes = []
-    for passage in deleted.values():
-        hashes.append(fingerprint(passage.title, passage.text))
+    hashes = [fingerprint(passage.title, passage.text) for passage in deleted.values()]
     # Their fingerprints go, so that they do not count as duplicates.
     remaining = np.setdiff1d(
         load_fingerprints(content).to_array(), np.array(hashes, dtype=np.uint64)
@@ -280,23 +276,18 @@ def check(folder: str | Path, executor: Executor = run_here) -> Health:
         manifest = folders.read_manifest(folder)
     except IndexFault as error:
         return Health(None, (str(error),), ())
-    items = []
-    for part in folders.parts_of(manifest):
-        items.append(_PartWork(folder.resolve(), manifest, part))
-    damage: dict[str, list[str]] = {}
-    for item, lines in executor(_read_part, items):
-        damage[item.part] = lines
+    items = [_PartWork(folder.resolve(), manifest, part) for part in folders.parts_of(manifest)]
+    damage = {item.part: lines for item, lines in executor(_read_part, items)}
     problems: list[str] = []
     for item in items:  # in the manifest's order, whoever was first
         problems += damage[item.part]
     problems += folders.unknown_files(folder, manifest)
     problems += _shard_faults(folder, manifest)
     problems += _contradictions(folder, manifest)
-    notes = []
-    for name in folders.leftovers(folder, manifest):
-        notes.append(
-            f"{name}: left by a write that was interrupted or is under way; harmless, the next write uses or removes it"
-        )
+    notes = [
+        f"{name}: left by a write that was interrupted or is under way; harmless, the next write uses or removes it"
+        for name in folders.leftovers(folder, manifest)
+    ]
     return Health(manifest, tuple(problems), tuple(notes))
 
 

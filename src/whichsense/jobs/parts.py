@@ -179,10 +179,7 @@ class Parts(Generic[Item, Result]):
         def encoded(part: Part[Item]) -> bytes:
             return codec.encode(work(part))
 
-        missing = []
-        for part in self._split(items):
-            if not self.path(part.number).exists():
-                missing.append(part)
+        missing = [part for part in self._split(items) if not self.path(part.number).exists()]
         done = len(items) - sum(len(part.items) for part in missing)
         with stop_requested() as stop, closing(closable(executor(encoded, missing))) as results:
             for part, body in results:
@@ -196,11 +193,10 @@ class Parts(Generic[Item, Result]):
                     )
 
     def _split(self, items: Sequence[Item]) -> list[Part[Item]]:
-        parts = []
-        for start in range(0, len(items), self.size):
-            part = Part(start // self.size, items[start : start + self.size])
-            parts.append(part)
-        return parts
+        return [
+            Part(start // self.size, items[start : start + self.size])
+            for start in range(0, len(items), self.size)
+        ]
 
     def _claim(self, file: BinaryIO, count: int) -> None:
         """Compare the fingerprint of unfinished parts with ours, or write it; remove what a killed run left half."""

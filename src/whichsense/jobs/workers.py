@@ -321,18 +321,13 @@ class Workers(Generic[Item, Result]):
         cls, work: Callable[[Item], Result], count: int, advice: str = ""
     ) -> Workers[Item, Result]:
         """Copies of this process. `advice` ends the error that is raised where one of them dies."""
-        workers = []
-        for _ in range(count):
-            started = fork(work)
-            workers.append(Worker(started, None, advice))
+        workers = [Worker(fork(work), None, advice) for _ in range(count)]
         return cls(workers)
 
     @classmethod
     def fresh(cls, function: str, count: int) -> Workers[Any, Any]:
         """New interpreters that import `function`, written 'module:name'. They start when first needed."""
-        workers = []
-        for _ in range(count):
-            workers.append(Worker(None, lambda: start_interpreter(function)))
+        workers = [Worker(None, lambda: start_interpreter(function)) for _ in range(count)]
         return Workers(workers)
 
     def __enter__(self) -> Workers[Item, Result]:
@@ -360,9 +355,7 @@ class Workers(Generic[Item, Result]):
 
     def as_completed(self, items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """Yield each item with its result, as they are completed."""
-        pending: dict[Future[Result], Item] = {}
-        for item in items:
-            pending[self.submit(item)] = item
+        pending = {self.submit(item): item for item in items}
         while pending:
             completed, _ = wait(pending, return_when=FIRST_COMPLETED)
             for future in completed:

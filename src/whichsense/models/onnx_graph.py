@@ -129,7 +129,4 @@ def read_constants(path: Path) -> dict[str, NDArray[Any]]:
         raise BadInput(f"'{path}' is not an ONNX file that can be read: {error}") from None
     if not graph.initializer:
         raise BadInput(f"'{path}' is not an ONNX file with constants.")
-    constants = {}
-    for tensor in graph.initializer:
-        constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
-    return constants
+    return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}

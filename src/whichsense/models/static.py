@@ -70,9 +70,7 @@ class QuestionNet:
     def _linear(self, name: str, value: Floats) -> Floats:
         weight = self.weights[f"{name}.weight"]
         step = max(1, _ONE_THREAD // value.size)
-        parts = []
-        for start in range(0, len(weight), step):
-            parts.append(value @ weight[start : start + step].T)
+        parts = [value @ weight[start : start + step].T for start in range(0, len(weight), step)]
         return np.concatenate(parts, axis=-1) + self.weights[f"{name}.bias"]
 
     def _norm(self, name: str, value: Floats) -> Floats:

@@ -44,11 +44,11 @@ def placed_pieces(word: str, vocabulary: Mapping[str, int]) -> list[tuple[int, i
     # Most words: no accents to remove, nowhere to split.
     if word.isascii() and word.isalnum():
         return _longest_first(word.lower(), vocabulary)
-    placed: list[tuple[int, int, int]] = []
-    for part, starts, ends in _parts(word):
-        for number, first, last in _longest_first(part, vocabulary):
-            placed.append((number, starts[first], ends[last - 1]))
-    return placed
+    return [
+        (number, starts[first], ends[last - 1])
+        for part, starts, ends in _parts(word)
+        for number, first, last in _longest_first(part, vocabulary)
+    ]
 
 
 def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:

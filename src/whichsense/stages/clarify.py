@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.jobs.limits import check_limits
@@ -41,23 +42,14 @@ class SeqClarifier(GeneratorStage):
 
     def clarify(self, cases: Sequence[Case]) -> list[Case]:
         """Return what the model asks; where that is not a list of options, the rewrites themselves are offered."""
-        questions = []
-        answers = []
-        hits = []
-        for case in cases:
-            questions.append(case.question)
-            answers.append([reading.answer for reading in case.readings])
-            # Without readings (CAmbigNQ's "no answers"), all passages are the evidence.
-            hits.append(evidence_of(case.readings) or list(case.hits))
-        from whichsense.models.compact.clarifier import repair
-
-        texts = self.write(questions, answers, hits)
-        clarified_cases = []
-        for case, text in zip(cases, texts, strict=True):
-            asked = _bound_to_readings(text, case)
-            right_form = repair(asked) if case.policy.careful else asked
-            clarified_cases.append(replace(case, clarification=right_form))
-        return clarified_cases
+        questions = [case.question for case in cases]
+        answers = [[reading.answer for reading in case.readings] for case in cases]
+        # Without readings (CAmbigNQ's "no answers"), all passages are the evidence.
+        hits = [evidence_of(case.readings) or case.hits for case in cases]
+        return [
+            _asking(case, _bound_to_readings(text, case))
+            for case, text in zip(cases, self.write(questions, answers, hits), strict=True)
+        ]
 
     def write(
         self,
@@ -66,21 +58,21 @@ class SeqClarifier(GeneratorStage):
         hits: Sequence[Sequence[Hit]],
     ) -> list[str]:
         """Return the clarification questions as the model writes them."""
-        from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.formats import clarifier_parts, composed
+        from whichsense.models.seq2seq.formats import clarifier_parts
 
-        codec, form = self.generator.codec, self.generator.form
         with_answers = self.generator.options.get("answers", "none") != "none"
-        inputs = []
-        for question, own, seen in zip(questions, answers, hits, strict=True):
-            parts = clarifier_parts(question, own if with_answers else ())
-            inputs.append(composed(codec, form, parts, seen))
-        beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
-        texts = []
-        for beam in beams:
-            # An input may have no output at all.
-            texts.append(codec.text(beam[0].tokens) if beam else "")
-        return texts
+        inputs = [
+            self.composed(clarifier_parts(question, own if with_answers else ()), seen)
+            for question, own, seen in zip(questions, answers, hits, strict=True)
+        ]
+        return self.best_texts(inputs)
+
+
+def _asking(case: Case, asked: Clarification) -> Case:
+    """Return the case with a clarification, for people in the right form."""
+    from whichsense.models.compact.clarifier import repair
+
+    return replace(case, clarification=repair(asked) if case.policy.careful else asked)
 
 
 def _bound_to_readings(text: str, case: Case) -> Clarification:
@@ -102,10 +94,10 @@ def offered(
     lead: str, category: str, labels: Sequence[str], readings: Sequence[Reading]
 ) -> Clarification:
     """Return a clarification with one option for each reading, in this order."""
-    options = []
-    for number, label in enumerate(labels, 1):
-        own = tuple(readings[number - 1 : number])
-        options.append(Option(str(number), label, readings=own))
+    options = [
+        Option(str(number), label, readings=tuple(readings[number - 1 : number]))
+        for number, label in enumerate(labels, 1)
+    ]
     header = category[:12].strip().capitalize()
     question = compose_question(lead, labels) if labels else f"{lead}?"
     return Clarification(header, question, category, tuple(options))
@@ -113,13 +105,10 @@ def offered(
 
 def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
     """Return the passages that readings rest on, each once, the first of every reading before any second one."""
-    most = max((len(reading.evidence) for reading in readings), default=0)
     hits: dict[str, Hit] = {}
-    for rank in range(most):
-        for reading in readings:
-            if rank < len(reading.evidence):
-                span = reading.evidence[rank]
-                hits.setdefault(span.passage.id, Hit(span.passage, span.score))
+    for rank in zip_longest(*[reading.evidence for reading in readings]):
+        for span in filter(None, rank):
+            hits.setdefault(span.passage.id, Hit(span.passage, span.score))
     return list(hits.values())
 
 
@@ -145,12 +134,9 @@ def matched(
             # A small share for the order: models list options as they were given the answers.
             shares[i] += 0.01
         table.append(shares)
-    options = []
-    assigned = []
-    for i, j in sorted(best_assignment(table)):
-        options.append(parsed.options[i])
-        assigned.append(readings[j])
-    return offered(lead, parsed.category, options, assigned)
+    pairs = sorted(best_assignment(table))
+    options = [parsed.options[i] for i, _ in pairs]
+    return offered(lead, parsed.category, options, [readings[j] for _, j in pairs])
 
 
 @dataclass(frozen=True)
@@ -170,16 +156,13 @@ class LLMClarifier:
 
 def _ask_which(talk: Talk, case: Case) -> Case:
     """Return the case with its clarification; one with a single reading needs none."""
-    from whichsense.models.compact.clarifier import repair
     from whichsense.models.llm.wording import write_clarification
 
     if len(case.readings) < 2:
         return replace(case, clarification=None)
     parsed = write_clarification(talk, case)
     lead = f"Which {parsed.category}"
-    asked = offered(lead, parsed.category, parsed.options, case.readings)
-    right_form = repair(asked) if case.policy.careful else asked
-    return replace(case, clarification=right_form)
+    return _asking(case, offered(lead, parsed.category, parsed.options, case.readings))
 
 
 @dataclass(frozen=True)
@@ -196,10 +179,14 @@ class ClarifiedReader:
         clarification = case.clarification
         if clarification is None:
             return []
-        asked = []
-        for option in clarification.options:
-            question = clarified(case.question, clarification.category, option.label)
-            asked.append(Case(question, hits=case.hits, policy=case.policy))
+        asked = [
+            Case(
+                clarified(case.question, clarification.category, option.label),
+                hits=case.hits,
+                policy=case.policy,
+            )
+            for option in clarification.options
+        ]
         if self.reranker is not None:
             asked = self.reranker.rerank(asked)
         readings = []

@@ -15,6 +15,8 @@ from whichsense.types import Candidate, Case, Reading
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
     from whichsense.models.llm.endpoint import Endpoint
+    from whichsense.models.seq2seq.decoding import Output
+    from whichsense.models.seq2seq.formats import TokenSequences
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class SeqDisambiguator(GeneratorStage):
             if len(case.answers) > 1:
                 for answer in case.answers:
                     inputs.append(self._input(case, answer))
-        beams = iter(self._generate(inputs))
+        beams = map(self._scored, self.outputs(inputs))
         disambiguated = []
         for case in cases:
             rewrites = [case.question] * len(case.answers)
@@ -40,8 +42,8 @@ class SeqDisambiguator(GeneratorStage):
             disambiguated.append(_with_rewrites(case, rewrites))
         return disambiguated
 
-    def _input(self, case: Case, answer: Candidate) -> list[list[int]]:
-        from whichsense.models.seq2seq.formats import composed, rewriter_parts
+    def _input(self, case: Case, answer: Candidate) -> TokenSequences:
+        from whichsense.models.seq2seq.formats import rewriter_parts
 
         options = self.generator.options
         others = [other.answer for other in case.answers if other is not answer]
@@ -52,30 +54,20 @@ class SeqDisambiguator(GeneratorStage):
             prompt=options.get("prompt", True),
             with_others=options.get("others", True),
         )
-        codec, form = self.generator.codec, self.generator.form
-        return composed(codec, form, parts, case.hits, answer.answer)
+        return self.composed(parts, case.hits, answer.answer)
 
-    def _generate(self, inputs: Sequence[list[list[int]]]) -> list[list[tuple[str, float]]]:
-        """For each input the texts of its beam, best first, with their log probabilities for each token."""
-        from whichsense.models.seq2seq.decoding import Search
-
-        search = Search(self.beams, self.generator.form.output_tokens)
-        texts = []
-        for beam in self.generator.generate(inputs, search):
-            scored = []
-            for output in beam:
-                text = self.generator.codec.text(output.tokens)
-                scored.append((text, output.score / (len(output.tokens) + 1)))
-            texts.append(scored)
-        return texts
+    def _scored(self, beam: Sequence[Output]) -> list[tuple[str, float]]:
+        """Return the texts of a beam, best first, with their log probabilities for each token."""
+        text = self.generator.codec.text
+        return [(text(one.tokens), one.score / (len(one.tokens) + 1)) for one in beam]
 
 
 def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
     """Return the case with a reading for each answer."""
-    readings = []
-    for rewrite, answer in zip(rewrites, case.answers, strict=True):
-        reading = Reading(rewrite, answer.answer, answer.spans, answer.score)
-        readings.append(reading)
+    readings = [
+        Reading(rewrite, answer.answer, answer.spans, answer.score)
+        for rewrite, answer in zip(rewrites, case.answers, strict=True)
+    ]
     return replace(case, readings=tuple(readings))
 
 
@@ -88,11 +80,12 @@ def distinct(question: str, choices: Sequence[Sequence[tuple[str, float]]]) -> l
     >>> distinct("who won?", [[("who won?", -0.1), ("who won in 2012?", -0.3)], [("who won in 2012?", -0.2)]])
     ['who won?', 'who won in 2012?']
     """
-    ranked = []
-    for place, texts in enumerate(choices):
-        for text, score in texts:
-            if text:
-                ranked.append((-score, place, text))
+    ranked = [
+        (-score, place, text)
+        for place, texts in enumerate(choices)
+        for text, score in texts
+        if text
+    ]
     taken, chosen = {_plain(question)}, dict[int, str]()
     for _, place, text in sorted(ranked):
         if place not in chosen and _plain(text) not in taken:
@@ -116,11 +109,7 @@ class PromptCopy:
     """The papers' baseline that rewrites nothing: every answer gets the question as it was asked."""
 
     def disambiguate(self, cases: Sequence[Case]) -> list[Case]:
-        copied = []
-        for case in cases:
-            rewrites = [case.question] * len(case.answers)
-            copied.append(_with_rewrites(case, rewrites))
-        return copied
+        return [_with_rewrites(case, [case.question] * len(case.answers)) for case in cases]
 
 
 @dataclass(frozen=True)
@@ -131,15 +120,10 @@ class FirstRewriter(GeneratorStage):
 
     def rewrite(self, questions: Sequence[str]) -> list[list[str]]:
         """Return the readings that the model thinks of, as questions; the question itself where it thinks of none."""
-        from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.formats import composed
-
-        codec, form = self.generator.codec, self.generator.form
-        inputs = [composed(codec, form, [question], ()) for question in questions]
-        beams = self.generator.generate(inputs, Search(self.beams, form.output_tokens))
+        beams = self.outputs([self.composed([question], ()) for question in questions])
         rewrites = []
         for question, beam in zip(questions, beams, strict=True):
-            texts = codec.texts(beam[0].tokens) if beam else []
+            texts = self.generator.codec.texts(beam[0].tokens) if beam else []
             rewrites.append(texts or [question])
         return rewrites
 

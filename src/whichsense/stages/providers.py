@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 from whichsense.errors import BadConfig, MissingStage, did_you_mean
 from whichsense.files import read_json
 from whichsense.protocols import Reader, Searchable
-from whichsense.types import Method
+from whichsense.types import Hit, Method
 
 if TYPE_CHECKING:
     from whichsense.models.compact.scene import Compact
     from whichsense.models.llm.endpoint import Endpoint
+    from whichsense.models.seq2seq.decoding import Output
+    from whichsense.models.seq2seq.formats import TokenSequences
     from whichsense.models.seq2seq.generator import Generator
 
 COMPACT = "compact"
@@ -117,3 +119,25 @@ class GeneratorStage:
         from whichsense.models.seq2seq.generator import load_generator
 
         return load_generator(self.model, tuple(self.tasks), self.device)
+
+    def composed(
+        self, parts: Sequence[str], hits: Sequence[Hit], answer: str = ""
+    ) -> TokenSequences:
+        """Return the input of the model for some texts and passages, as it was trained."""
+        from whichsense.models.seq2seq.formats import composed
+
+        return composed(self.generator.codec, self.generator.form, parts, hits, answer)
+
+    def outputs(
+        self, inputs: Sequence[TokenSequences], prefixes: Sequence[Sequence[int]] | None = None
+    ) -> list[list[Output]]:
+        """Return the beam of each input, best first; it may be empty."""
+        from whichsense.models.seq2seq.decoding import Search
+
+        search = Search(self.beams, self.generator.form.output_tokens)
+        return self.generator.generate(inputs, search, prefixes)
+
+    def best_texts(self, inputs: Sequence[TokenSequences]) -> list[str]:
+        """Return the likeliest text for each input; empty where there is no output."""
+        codec = self.generator.codec
+        return [codec.text(beam[0].tokens) if beam else "" for beam in self.outputs(inputs)]

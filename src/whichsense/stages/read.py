@@ -45,15 +45,10 @@ class SeqReader(GeneratorStage):
 
     def read_after(self, cases: Sequence[Case], known: Sequence[str] | None) -> list[Case]:
         """Return the same, where the model must begin with a known answer of each question (co-training)."""
-        from whichsense.models.seq2seq.decoding import Search
-        from whichsense.models.seq2seq.formats import composed
-
-        codec, form = self.generator.codec, self.generator.form
-        inputs = [composed(codec, form, [case.question], case.hits) for case in cases]
+        inputs = [self.composed([case.question], case.hits) for case in cases]
         # The tokens that each output must begin with.
-        prefixes = None if known is None else list(map(codec.ids, known))
-        search = Search(self.beams, form.output_tokens)
-        beams = self.generator.generate(inputs, search, prefixes)
+        prefixes = None if known is None else list(map(self.generator.codec.ids, known))
+        beams = self.outputs(inputs, prefixes)
         return [
             replace(case, answers=self._candidates(beam, case.hits))
             for case, beam in zip(cases, beams, strict=True)
@@ -128,11 +123,10 @@ class VotingReader:
 
     def read(self, cases: Sequence[Case]) -> list[Case]:
         ballots = [reader.read(cases) for reader in self.readers]
-        read = []
-        for place, case in enumerate(cases):
-            answers = [ballot[place].answers for ballot in ballots]
-            read.append(replace(case, answers=self._elect(answers)))
-        return read
+        return [
+            replace(case, answers=self._elect([ballot[place].answers for ballot in ballots]))
+            for place, case in enumerate(cases)
+        ]
 
     def _elect(self, ballots: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
         """Return the answers with the most votes, in the order in which they were first given."""
@@ -147,12 +141,11 @@ class VotingReader:
                 first.setdefault(form, candidate)
             votes.update(forms)
         most = max(votes.values(), default=0)
-        elected = []
-        for form, candidate in first.items():
-            if votes[form] == most:
-                share = votes[form] / len(self.readers)
-                elected.append(Candidate(candidate.answer, share, candidate.spans))
-        return tuple(elected)
+        return tuple(
+            Candidate(each.answer, most / len(self.readers), each.spans)
+            for form, each in first.items()
+            if votes[form] == most
+        )
 
 
 @dataclass(frozen=True)
@@ -215,11 +208,10 @@ class DocumentReader:
     def read(self, cases: Sequence[Case]) -> list[Case]:
         from whichsense.models.compact.text_reader import read_each
 
-        read = []
-        for case in cases:
-            answers = read_each(self.compact, case, self.least, self.similar)
-            read.append(replace(case, answers=tuple(answers)))
-        return read
+        return [
+            replace(case, answers=tuple(read_each(self.compact, case, self.least, self.similar)))
+            for case in cases
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +236,12 @@ def _seq2seq(settings: ReaderSettings, context: BuildContext) -> Reader:
 
 
 def _vote(settings: ReaderSettings, context: BuildContext) -> Reader:
-    voters = []
-    for model in settings.models:
-        own = replace(settings, provider="", model=model, models=())
-        voters.append(build_stage("reader", own, PROVIDERS, context))
+    voters = [
+        build_stage(
+            "reader", replace(settings, provider="", model=model, models=()), PROVIDERS, context
+        )
+        for model in settings.models
+    ]
     return VotingReader(voters)
 
 

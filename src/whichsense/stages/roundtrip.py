@@ -15,11 +15,7 @@ MOST_ANSWERS = 20
 
 def keep_distinct_answers(cases: Sequence[Case], most: int = MOST_ANSWERS) -> list[Case]:
     """Return the first of the answers that have the same normal form, and at most so many."""
-    distinct = []
-    for case in cases:
-        answers = _merge((), case.answers, most)
-        distinct.append(replace(case, answers=tuple(answers)))
-    return distinct
+    return [replace(case, answers=tuple(_merge((), case.answers, most))) for case in cases]
 
 
 @dataclass(frozen=True)
@@ -42,10 +38,11 @@ class RoundTrip:
         asked = [{_key(case.question)} for case in cases]
         for _ in range(self.rounds):
             # (which case, one of its rewrites that the reader has not seen)
-            rewrites = []
-            for place, case in enumerate(current):
-                for rewrite in _unasked(case, asked[place]):
-                    rewrites.append((place, rewrite))
+            rewrites = [
+                (place, rewrite)
+                for place, case in enumerate(current)
+                for rewrite in _unasked(case, asked[place])
+            ]
             if not rewrites:
                 break
             self._take_answers(current, rewrites)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.errors import BadConfig
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 _SUPPORTED_OVER = 0.5
 
 
+def _told(case: Case, citations: Iterable[Citation]) -> Case:
+    return replace(case, long_answer=LongAnswer(case.question, tuple(citations)))
+
+
 @dataclass(frozen=True)
 class SeqSummarizer(GeneratorStage):
     """ASQA's T5: closed book, open book with K passages, or oracle, as `model` was trained."""
@@ -39,26 +44,16 @@ class SeqSummarizer(GeneratorStage):
         summarized = []
         for case, text in zip(cases, texts, strict=True):
             passages = [hit.passage for hit in case.hits]
-            citations = [
-                Citation(sentence, supporting(sentence, passages)) for sentence in sentences(text)
-            ]
-            answer = LongAnswer(case.question, tuple(citations))
-            summarized.append(replace(case, long_answer=answer))
+            cited = [(sentence, supporting(sentence, passages)) for sentence in sentences(text)]
+            summarized.append(_told(case, starmap(Citation, cited)))
         return summarized
 
     def write(self, inputs: Sequence[str]) -> list[str]:
         """Long answers for inputs in the model's own format."""
-        from whichsense.models.seq2seq.decoding import Search
         from whichsense.models.seq2seq.formats import plain
 
-        codec, form = self.generator.codec, self.generator.form
-        tokens = [plain(codec, text, form.input_tokens) for text in inputs]
-        beams = self.generator.generate(tokens, Search(self.beams, form.output_tokens))
-        texts = []
-        for beam in beams:
-            # An input may have no output at all.
-            texts.append(codec.text(beam[0].tokens) if beam else "")
-        return texts
+        codec, most = self.generator.codec, self.generator.form.input_tokens
+        return self.best_texts([plain(codec, text, most) for text in inputs])
 
     def _input(self, case: Case) -> str:
         from whichsense.models.seq2seq import formats
@@ -72,15 +67,10 @@ class SeqSummarizer(GeneratorStage):
         ]
         if mode == "open":
             return formats.open_book(case.question, sources)
-        contexts = []
-        answers = []
-        rewrites = []
-        for reading in case.readings:
-            answers.append(reading.answer)
-            rewrites.append(reading.question)
-            if reading.evidence:
-                passage = reading.evidence[0].passage
-                contexts.append(formats.SourceText(passage.text, passage.title))
+        answers = [reading.answer for reading in case.readings]
+        rewrites = [reading.question for reading in case.readings]
+        first = [reading.evidence[0].passage for reading in case.readings if reading.evidence]
+        contexts = [formats.SourceText(passage.text, passage.title) for passage in first]
         return formats.oracle(case.question, answers, rewrites, contexts, sources)
 
 
@@ -120,8 +110,7 @@ class LLMSummarizer:
             for citation in self._told_instead(case, reading):
                 citations.append(citation)
                 self._tell(citation)
-        answer = LongAnswer(case.question, tuple(citations))
-        return replace(case, long_answer=answer)
+        return _told(case, citations)
 
     def _tell(self, citation: Citation) -> None:
         if self.on_sentence is not None:
@@ -173,12 +162,7 @@ class QuestionRepeated:
     times: int = 8
 
     def summarize(self, cases: Sequence[Case]) -> list[Case]:
-        summarized = []
-        for case in cases:
-            repeated = (Citation(case.question, ()),) * self.times
-            answer = LongAnswer(case.question, repeated)
-            summarized.append(replace(case, long_answer=answer))
-        return summarized
+        return [_told(case, [Citation(case.question, ())] * self.times) for case in cases]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +174,12 @@ class BestPassages:
     def summarize(self, cases: Sequence[Case]) -> list[Case]:
         summarized = []
         for case in cases:
-            citations = []
-            for hit in case.hits[: self.passages]:
-                for sentence in sentences(hit.passage.text):
-                    citations.append(Citation(sentence, (hit.passage,)))
-            answer = LongAnswer(case.question, tuple(citations))
-            summarized.append(replace(case, long_answer=answer))
+            citations = [
+                Citation(sentence, (hit.passage,))
+                for hit in case.hits[: self.passages]
+                for sentence in sentences(hit.passage.text)
+            ]
+            summarized.append(_told(case, citations))
         return summarized
 
 
@@ -246,10 +230,9 @@ def supporting(
     content_words = set(words(sentence)) - SUMMARY_STOP_WORDS
     if not content_words:
         return ()
-    shares = []
+    ranked = []
     for passage in passages:
         shared = content_words & set(words(f"{passage.title} {passage.text}"))
-        shares.append(len(shared) / len(content_words))
-    ranked = sorted(range(len(passages)), key=lambda place: -shares[place])
-    supporters = [passages[place] for place in ranked[:most] if shares[place] >= least]
-    return tuple(supporters)
+        ranked.append((len(shared) / len(content_words), passage))
+    ranked.sort(key=lambda pair: -pair[0])
+    return tuple(passage for share, passage in ranked[:most] if share >= least)

@@ -42,17 +42,14 @@ class LMVerifier(GeneratorStage):
     threshold: float = REFUEL_THRESHOLD
 
     def verify(self, cases: Sequence[Case]) -> list[Case]:
-        verified = []
-        for case in self.score(cases):
-            kept = above(case.readings, self.threshold)
-            verified.append(replace(case, readings=tuple(kept)))
-        return verified
+        return [
+            replace(case, readings=tuple(above(case.readings, self.threshold)))
+            for case in self.score(cases)
+        ]
 
     def score(self, cases: Sequence[Case]) -> list[Case]:
         """Return all readings of each case with their scores, each answer once, most likely first."""
-        from whichsense.models.seq2seq.formats import composed
-
-        codec, form = self.generator.codec, self.generator.form
+        codec, longest = self.generator.codec, self.generator.form.output_tokens
         # Readings with the same rewrite are answers to one question: it is encoded once for all of them.
         groups: dict[tuple[int, str], list[Reading]] = {}
         for place, case in enumerate(cases):
@@ -60,21 +57,18 @@ class LMVerifier(GeneratorStage):
                 groups.setdefault((place, reading.question), []).append(reading)
         inputs, targets = [], []
         for (place, rewrite), group in groups.items():
-            hits = cases[place].hits
-            inputs.append(composed(codec, form, [rewrite], hits))
+            inputs.append(self.composed([rewrite], cases[place].hits))
             # One target for each reading of the group: its answer's tokens.
-            own = [codec.target([reading.answer], form.output_tokens) for reading in group]
-            targets.append(own)
+            targets.append([codec.target([reading.answer], longest) for reading in group])
         rows = self.generator.score(inputs, targets)
         scored: list[list[Reading]] = [[] for _ in cases]
         for ((place, _), group), row in zip(groups.items(), rows, strict=True):
             for reading, score in zip(group, row, strict=True):
                 scored[place].append(replace(reading, confidence=score))
-        ordered = []
-        for case, readings in zip(cases, scored, strict=True):
-            best = _best_of_each(readings)
-            ordered.append(replace(case, readings=tuple(best)))
-        return ordered
+        return [
+            replace(case, readings=tuple(_best_of_each(readings)))
+            for case, readings in zip(cases, scored, strict=True)
+        ]
 
 
 def _best_of_each(readings: Sequence[Reading]) -> list[Reading]:
@@ -95,18 +89,14 @@ class EMVerifier:
     reader: Reader
 
     def verify(self, cases: Sequence[Case]) -> list[Case]:
-        questions = []
-        for case in cases:
-            for reading in case.readings:
-                questions.append(case.with_question(reading.question))
+        questions = [
+            case.with_question(reading.question) for case in cases for reading in case.readings
+        ]
         read = iter(self.reader.read(questions))
         verified = []
         for case in cases:
-            held = [
-                reading for reading in case.readings if _gives_first(next(read), reading.answer)
-            ]
-            readings = tuple(held) or case.readings[:1]
-            verified.append(replace(case, readings=readings))
+            held = [one for one in case.readings if _gives_first(next(read), one.answer)]
+            verified.append(replace(case, readings=tuple(held) or case.readings[:1]))
         return verified
 
 
@@ -145,9 +135,8 @@ def tuned_threshold(
         raise BadInput("No question has a reading: there is nothing to tune a threshold on.")
     means = []
     for threshold in sorted(thresholds):
-        total = 0.0
-        for readings, gold in zip(scored, golds, strict=True):
-            total += metric(gold, above(readings, threshold))
+        pairs = zip(scored, golds, strict=True)
+        total = sum(metric(gold, above(readings, threshold)) for readings, gold in pairs)
         means.append((total / len(golds), threshold))
     best, threshold = max(means, key=lambda pair: (pair[0], -pair[1]))
     return threshold, best

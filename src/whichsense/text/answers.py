@@ -377,11 +377,9 @@ def _same_words(short: AnswerForm, long: AnswerForm) -> bool:
 def _main_names() -> dict[str, str]:
     """Return each name that has synonyms → one of them, from same_names.json."""
     path = Path(__file__).with_name("same_names.json")
-    main_names = {}
-    for names in json.loads(path.read_text(encoding="utf-8")):
-        for name in names:
-            main_names[name] = min(names)
-    return main_names
+    return {
+        name: min(names) for names in json.loads(path.read_text(encoding="utf-8")) for name in names
+    }
 
 
 def _main_name(form: AnswerForm) -> str:

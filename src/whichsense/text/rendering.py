@@ -302,10 +302,8 @@ def _supporting(passage: Passage, case: Case) -> set[tuple[int, int]]:
         for span in reading.evidence:
             if span.passage.id == passage.id and span.end > span.start:
                 spans.add(sentence_at(passage.text, span.start))
-    claims = []
-    for citation in case.long_answer.sentences if case.long_answer else ():
-        if [one.id for one in citation.passages] == [passage.id]:
-            claims.append(citation.sentence)
+    told = case.long_answer.sentences if case.long_answer else ()
+    claims = [one.sentence for one in told if [each.id for each in one.passages] == [passage.id]]
     return spans.union(supporting_spans(claims, passage.text))
 
 

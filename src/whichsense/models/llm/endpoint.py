@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import queue
-import random
 import re
 import secrets
-import sqlite3
 import threading
 import time
 import unicodedata
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whichsense.errors import BadConfig, WhichsenseError, require
+from whichsense.files import cache_folder, write_atomically
 from whichsense.jobs.limits import Limits
 from whichsense.models.llm.prompts import LLMSettings, find_key, resolve
 from whichsense.types import frozen
@@ -115,11 +115,6 @@ def http_client() -> Any:
     return openai.DefaultHttpxClient(event_hooks={"response": [_bound]})
 
 
-def connection_errors() -> tuple[type[Exception], ...]:
-    """Return what a connection that breaks raises beneath the official client."""
-    return (OSError, require("httpx2", "llm").HTTPError)
-
-
 def _bound(response: Any) -> None:
     """Told of every response before its body is read."""
     response.stream = bounded_stream(response.stream)
@@ -199,16 +194,9 @@ def items_within(
         yield item
 
 
-# Replies on disk: one SQLite file, bounded, shared by threads and processes. It is a convenience: a
-# file that cannot be used is replaced, or done without.
+# Replies on disk: a file each, in a folder that threads and processes share. It is a convenience: what
+# cannot be read or written is done without.
 
-_FILE = "replies-1.sqlite"  # the number is the format's
-_TABLE = """
-create table if not exists replies (
-    key text primary key, reply text not null, size integer not null, used real not null
-) without rowid
-"""
-_WAIT = 5.0  # seconds for another process's write
 _LEFT = 0.9  # of the bound: what stays when it is exceeded
 
 
@@ -219,64 +207,42 @@ class ReplyCache:
     folder: Path
     megabytes: float = 200.0
 
-    @property
-    def path(self) -> Path:
-        return self.folder / _FILE
-
     def get(self, key: str) -> Reply | None:
         """Return the reply to a request, if it is there and can be read."""
+        path = self._path(key)
         try:
-            with self._open() as database:
-                row = database.execute("select reply from replies where key = ?", (key,)).fetchone()
-                if row is None:
-                    return None
-                database.execute("update replies set used = ? where key = ?", (time.time(), key))
-            return Reply.from_json(row[0])
-        except (sqlite3.Error, OSError, ValueError, TypeError):
+            reply = Reply.from_json(path.read_text(encoding="utf-8"))
+            os.utime(path)
+        except (OSError, ValueError, TypeError):
             return None
+        return reply
 
     def put(self, key: str, reply: Reply) -> None:
         """Keep a reply. What cannot be written is not kept."""
-        text = reply.to_json()
-        row = (key, text, len(text.encode()), time.time())
-        try:
-            with self._open() as database:
-                database.execute("insert or replace into replies values (?,?,?,?)", row)
-                self._shrink(database)
-        except sqlite3.DatabaseError as error:
-            if not isinstance(error, sqlite3.OperationalError):
-                # Not a database, or a damaged one: the next reply begins a new file.
-                self.path.unlink(missing_ok=True)
-        except OSError:
-            return
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection of this call's own, whose changes are committed together."""
-        if not self.path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):
             # Replies quote the user's documents: nobody else may read them.
-            self.path.touch(mode=0o600)
-        database = sqlite3.connect(self.path, timeout=_WAIT)
-        try:
-            database.execute("pragma journal_mode = wal")
-            database.execute("pragma synchronous = normal")
-            with database:
-                database.execute(_TABLE)
-                yield database
-        finally:
-            database.close()
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self._path(key), reply.to_json())
+            if key.endswith("0"):  # one of sixteen: all files are looked at
+                self._shrink()
 
-    def _shrink(self, database: sqlite3.Connection) -> None:
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def _shrink(self) -> None:
+        found = []
+        for path in self.folder.glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):  # another process shrinks it, too
+                status = path.stat()
+                found.append((status.st_mtime_ns, status.st_size, path))
         bound = self.megabytes * 2**20
-        (total,) = database.execute("select total(size) from replies").fetchone()
+        total = sum(size for _, size, _ in found)
         if total <= bound:
             return
-        oldest = database.execute("select key, size from replies order by used")
-        for key, size in oldest.fetchall():
+        for _, size, path in sorted(found):
             if total <= _LEFT * bound:
                 break
-            database.execute("delete from replies where key = ?", (key,))
+            path.unlink(missing_ok=True)
             total -= size
 
 
@@ -417,9 +383,8 @@ def _token_of(item: Any) -> Token:
 # The endpoint: one call at a time through the official client, with what servers refuse left out from
 # then on.
 
-_FIRST_PAUSE = 0.5  # seconds before a call is tried again; doubled each time
-_LONGEST_PAUSE = 20.0
-_TRIED_AGAIN = (408, 409, 429)  # and 5xx
+_LATE = "it did not reply in time"
+_TRIED_AGAIN = (408, 409, 429)  # by the official client, and 5xx
 _LISTING = 10.0  # seconds for the list of a server's models
 _DOWN = 10.0  # seconds for which an endpoint that failed is not asked again
 _SECRET = re.compile(r"\b(?:sk|key|Bearer)[-_ ][\w.*-]{4,}", re.IGNORECASE)
@@ -443,10 +408,6 @@ class Endpoint:
 
     @cached_property
     def cache(self) -> ReplyCache | None:
-        from pathlib import Path
-
-        from whichsense.files import cache_folder
-
         if not self.settings.cache:
             return None
         folder = self.settings.cache_folder or cache_folder() / "llm"
@@ -457,15 +418,8 @@ class Endpoint:
         """The model that is asked; without a name, the only one that the server has."""
         if self.settings.model:
             return self.settings.model
-        self._check_up()
         ends_at = time.monotonic() + min(self.settings.timeout, _LISTING)
-        try:
-            names = list(items_within(self._list_models, ends_at, Limits()))
-        except TookTooLong:
-            raise self._down("it did not reply in time") from None
-        except Exception as error:
-            self._pause_after(error, 1)
-            raise self._down(self._reason(error)) from None
+        names = list(self._asked(self._list_models, ends_at, Limits()))
         if len(names) != 1:
             listed = ", ".join(sorted(names)[:10]) or "none"
             raise BadConfig(
@@ -483,7 +437,7 @@ class Endpoint:
         client: OpenAI = openai.OpenAI(
             base_url=self.settings.url,
             api_key=self._key,
-            max_retries=0,  # tried again here, where the deadline is known
+            max_retries=self.settings.retries,
             timeout=self.settings.timeout,
             http_client=http_client(),
             # The environment may name a vendor's organization: it is nobody else's business.
@@ -504,49 +458,39 @@ class Endpoint:
         return request.key(self.settings.url, self.model, self.settings.extra)
 
     def complete(self, request: Request, ends_at: float, limits: Limits) -> tuple[Reply, int]:
-        """The reply to a request, and how often the server was asked. Raises `LLMFault` when the time is over or the
-        server cannot be used."""
-        ends_at = min(ends_at, time.monotonic() + self.settings.timeout)
-        for attempt in range(1, self.settings.retries + 2):
-            self._check_up()
-            try:
-                for reply in items_within(lambda: self._send(request), ends_at, limits):
-                    return reply, attempt
-            except TookTooLong:
-                raise self._down("it did not reply in time") from None
-            except Exception as error:
-                pause = self._pause_after(error, attempt)
-                if attempt > self.settings.retries:
-                    raise self._down(self._reason(error)) from None
-                if time.monotonic() + pause >= ends_at:
-                    raise self._down(self._reason(error)) from None
-                time.sleep(pause)
-        raise self._down("it gave no reply")
+        """Return the reply to a request, and how often the server was asked. Raises `LLMFault` when the time is over or
+        the server cannot be used."""
+        return next(self._asked(lambda: self._send(request), ends_at, limits))
 
     def stream(self, request: Request, ends_at: float, limits: Limits) -> Iterator[str | Reply]:
-        """The pieces of a reply as they come, and at the end the whole of it. It is not tried again once begun."""
+        """Yield the pieces of a reply as they come, and then the whole of it. It is not tried again once begun."""
+        return self._asked(lambda: self._send_streamed(request), ends_at, limits)
+
+    def _asked(
+        self, work: Callable[[], Iterable[Item]], ends_at: float, limits: Limits
+    ) -> Iterator[Item]:
+        """Yield what work yields. Whatever goes wrong is an `LLMFault`."""
         self._check_up()
         ends_at = min(ends_at, time.monotonic() + self.settings.timeout)
         try:
-            yield from items_within(lambda: self._send_streamed(request), ends_at, limits)
+            yield from items_within(work, ends_at, limits)
         except TookTooLong:
-            raise self._down("it did not reply in time") from None
+            raise self._down(_LATE) from None
         except Exception as error:
-            self._pause_after(error, 1)
-            raise self._down(self._reason(error)) from None
+            raise self._fault_of(error) from None
 
-    def _send(self, request: Request) -> Iterator[Reply]:
-        """One call; what the server refuses is left out, and asked for no more."""
+    def _send(self, request: Request) -> Iterator[tuple[Reply, int]]:
+        """Make one call; what the server refuses is left out, and asked for no more."""
         openai = require("openai", "llm")
         while True:
             parameters = self._capabilities.parameters(request, self.model)
             try:
-                completion = self._client.chat.completions.create(**parameters)
+                raw = self._client.chat.completions.with_raw_response.create(**parameters)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._capabilities.leave_out(request, str(error)):
                     raise
                 continue
-            yield reply_of(completion)
+            yield reply_of(raw.parse()), raw.retries_taken + 1
             return
 
     def _send_streamed(self, request: Request) -> Iterator[str | Reply]:
@@ -563,36 +507,28 @@ class Endpoint:
         text = "".join(pieces)
         yield Reply(text, (), request.estimated_tokens - request.max_tokens, len(text) // 4)
 
-    def _pause_after(self, error: Exception, attempt: int) -> float:
-        """Seconds to wait before the call is tried again; raises `LLMFault` where that would not help."""
+    def _fault_of(self, error: Exception) -> LLMFault:
+        """Return the error of a failed call. A server that may do better later is not asked again for a while."""
         openai = require("openai", "llm")
-        if isinstance(error, openai.APIStatusError):
-            status = error.status_code
-            if status < 500 and status not in _TRIED_AGAIN:
-                raise LLMFault(self._sentence(self._reason(error))) from None
-            asked = error.response.headers.get("retry-after", "")
-            if asked.isdigit():
-                return min(float(asked), _LONGEST_PAUSE)
-        elif isinstance(error, ReplyTooLarge) or isinstance(error.__cause__, ReplyTooLarge):
-            raise LLMFault(self._sentence("its reply is too large")) from None
-        elif not isinstance(error, (openai.APIError, *connection_errors(), ValueError, TypeError)):
-            raise error
-        pause = _FIRST_PAUSE * 2 ** (attempt - 1)
-        return float(min(pause, _LONGEST_PAUSE) * random.uniform(0.75, 1.25))
-
-    def _reason(self, error: Exception) -> str:
-        """Why a call failed, in one line, without anything that may be a key."""
-        openai = require("openai", "llm")
+        broken = (OSError, require("httpx2", "llm").HTTPError, openai.APIConnectionError)
+        if isinstance(error, ReplyTooLarge):
+            return LLMFault(self._sentence("its reply is too large"))
         if isinstance(error, openai.APITimeoutError):
-            return "it did not reply in time"
-        if isinstance(error, openai.APIStatusError):
-            if error.status_code in (401, 403):
-                return f"it refuses the key (status {error.status_code})"
-            said = " ".join(str(error.message).split())[:160].replace(self._key, "…")
-            return f"status {error.status_code}: {_SECRET.sub('…', said)}"
-        if isinstance(error, (openai.APIConnectionError, *connection_errors())):
-            return "the connection failed"
-        return "its reply cannot be read"
+            return self._down(_LATE)
+        if isinstance(error, broken):
+            return self._down("the connection failed")
+        if not isinstance(error, openai.APIStatusError):
+            if isinstance(error, (openai.APIError, ValueError, TypeError)):
+                return self._down("its reply cannot be read")
+            raise error
+        status = error.status_code
+        said = " ".join(str(error.message).split())[:160].replace(self._key, "…")
+        reason = f"status {status}: {_SECRET.sub('…', said)}"
+        if status in (401, 403):
+            reason = f"it refuses the key (status {status})"
+        if status < 500 and status not in _TRIED_AGAIN:
+            return LLMFault(self._sentence(reason))
+        return self._down(reason)
 
     def _sentence(self, reason: str) -> str:
         return (

@@ -218,10 +218,10 @@ def check_answers(
     if not candidates:
         return []
     chances, answerable = _encoder_probabilities(scene, candidates)
-    judged = []
-    for candidate, own, chance in zip(candidates, said, chances, strict=True):
-        score = weigh(chance, own, trust)
-        judged.append(replace(candidate, score=score))
+    judged = [
+        replace(candidate, score=weigh(chance, own, trust))
+        for candidate, own, chance in zip(candidates, said, chances, strict=True)
+    ]
     judged.sort(key=lambda candidate: -candidate.score)
     standard = scene.compact.trust.in_large
     if scene.is_small:
@@ -343,19 +343,17 @@ def read_answers(talk: Talk, case: Case, compact: Compact) -> Case:
     judged = compact.judge(case)
     scene = compact.scene_of(judged)
     hits = _worth_reading(scene.evidence.hits, talk.endpoint.settings.windows)
-    requests = []
-    for hit in hits:
-        text = passage_window(hit.passage, case.question)
-        requests.append(
-            talk.request(
-                "read",
-                _READING_MOST_TOKENS,
-                schema=_READING_SCHEMA,
-                top_logprobs=5,
-                question=question,
-                text=text,
-            )
+    requests = [
+        talk.request(
+            "read",
+            _READING_MOST_TOKENS,
+            schema=_READING_SCHEMA,
+            top_logprobs=5,
+            question=question,
+            text=passage_window(hit.passage, case.question),
         )
+        for hit in hits
+    ]
     mentions: list[_Mention] = []
     unnamed: dict[str, float] = {}
     for hit, said in zip(hits, talk.ask(requests, _understand_reading), strict=True):

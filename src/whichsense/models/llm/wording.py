@@ -220,10 +220,13 @@ def left_out(readings: Sequence[Reading], sentences: Sequence[Citation]) -> list
 def write_sentences(talk: Talk, case: Case) -> Iterator[Citation]:
     """Yield the sentences of a long answer as they are written. A sentence that cites nothing has no passages."""
     passages = cited_passages(case)
-    texts = []
-    for number, passage in enumerate(passages, 1):
-        window = best_window(passage.text, case.question, _LONGEST_PASSAGE)
-        texts.append(fence(f"{passage.title}. {window}", f"text {number}"))
+    texts = [
+        fence(
+            f"{passage.title}. {best_window(passage.text, case.question, _LONGEST_PASSAGE)}",
+            f"text {number}",
+        )
+        for number, passage in enumerate(passages, 1)
+    ]
     lines = [f"- {clean(reading.question)} {clean(reading.answer)}" for reading in case.readings]
     least, most = words_wanted(case)
     request = talk.request(
