@@ -1,84 +1,15 @@
-"""What the kernels compute, in plain torch: precision of products, dropout, each step as a reference."""
+"""What the kernels compute, in plain torch: dropout, and each step as a reference."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from whichsense.models.seq2seq.ragged import RaggedRows
-
-# Casts of whole stacks of weights to the working precision.
-
-_Part = TypeVar("_Part")
-
-
-class _Cast(torch.autograd.Function):
-    """Tensors → the same in another precision; gradients come back in their own."""
-
-    @staticmethod
-    def forward(ctx: Any, dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.dtypes = [tensor.dtype for tensor in tensors]
-        ctx.set_materialize_grads(False)
-        return tuple(_copy([(tensor, dtype) for tensor in tensors]))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        wanted = [
-            (gradient.contiguous(), dtype)
-            for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)
-            if gradient is not None
-        ]
-        copies = iter(_copy(wanted))
-        results: list[Tensor | None] = [None]  # of dtype
-        results.extend(None if gradient is None else next(copies) for gradient in gradients)
-        return tuple(results)
-
-
-def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
-    """Copies of tensors, each in its own precision, by one call."""
-    tensors = [tensor for tensor, _ in wanted]
-    copies = [
-        torch.empty(tensor.shape, dtype=dtype, device=tensor.device) for tensor, dtype in wanted
-    ]
-    torch._foreach_copy_(copies, tensors)
-    return copies
-
-
-def cast_together(layers: list[_Part], dtype: torch.dtype) -> list[_Part]:
-    """The same named tuples with every tensor in another precision, as one node of the autograd graph.
-
-    A decoder layer over thirty tokens computes little, and the GPU waits for kernel launches: two casts for each of two
-    dozen tensors, forward and backward, would be a third of them.
-    """
-    tensors: list[Tensor] = []
-    for layer in layers:
-        tensors += _tensors(layer)
-    cast = iter(_Cast.apply(dtype, *tensors))  # type: ignore[no-untyped-call]
-    return [_replace(layer, cast) for layer in layers]
-
-
-def _tensors(part: Any) -> Iterator[Tensor]:
-    """The tensors of nested named tuples, in order."""
-    if isinstance(part, Tensor):
-        yield part
-    elif part is not None:
-        for one in part:
-            yield from _tensors(one)
-
-
-def _replace(part: Any, tensors: Iterator[Tensor]) -> Any:
-    """The same named tuple with the next tensors in place of its own."""
-    if isinstance(part, Tensor):
-        return next(tensors)
-    if part is None:
-        return None
-    return type(part)(*(_replace(one, tensors) for one in part))
-
 
 # Dropout by a hash of each value's number: the same on every device, and recomputed in the backward
 # pass.
@@ -214,56 +145,3 @@ def _attended(
         p = p * mask[:, None, :, None]  # rows that are no token have no gradient
     keep = keep_mask(p.shape, seed, dropped) if dropped else None
     return q, k, v, p, keep
-
-
-class RowsOfSoftmax(NamedTuple):
-    """What the way back knows of each row."""
-
-    levels: Tensor
-    factors: Tensor
-    deltas: Tensor
-    """How much of the shares' gradients is their mean."""
-    lifts: Tensor
-    """The gradient of the shares' sum."""
-
-
-def softmax_forward(
-    scores: Tensor, weights: Tensor, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores (questions, rows, span) of `lengths` tokens → `weights`: 1 for the largest, 0 where dropout takes them.
-
-    And of each row: log2 of the softmax's sum, the factor that makes weights shares, and the sum of these.
-    """
-    p = _scaled(scores, lengths, scale)
-    top = p.amax(-1, keepdim=True)
-    p = torch.exp2(p - top)
-    mass = p.sum(-1)
-    factor = 2**32 / (2**32 - dropped) / p.sum(-1)
-    if dropped:
-        p = torch.where(keep_mask(scores.shape, seed, dropped), p, 0.0)
-    weights.copy_(p)
-    return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
-
-
-def softmax_backward(
-    scores: Tensor,
-    dweights: Tensor,
-    rows: RowsOfSoftmax,
-    lengths: Tensor,
-    seed: Tensor,
-    *,
-    scale: float,
-    dropped: int,
-) -> None:
-    """Scores become their gradients, from those of the weights."""
-    levels, factors, deltas, lifts = (row[..., None] for row in rows)
-    p = torch.exp2(_scaled(scores, lengths, scale) - levels)
-    g = dweights.float() / factors + lifts
-    if dropped:
-        g = thinned(g, keep_mask(scores.shape, seed, dropped), dropped)
-    scores.copy_(p * (g - deltas) * scale)
-
-
-def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
-    there = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.where(there, scores.float() * (scale * math.log2(math.e)), float("-inf"))

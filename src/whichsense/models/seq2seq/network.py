@@ -12,7 +12,6 @@ from transformers import DynamicCache
 
 from whichsense.models.seq2seq.ragged import (
     Batch,
-    DecoderWeights,
     EncodedInputs,
     EncoderWeights,
     LayerWeights,
@@ -24,7 +23,6 @@ from whichsense.models.seq2seq.ragged import (
     shift_labels,
 )
 from whichsense.models.seq2seq.transformer import (
-    Read,
     decoder_layer,
     decoder_step,
     encoder_layer,
@@ -135,23 +133,10 @@ class Network(nn.Module):
             x = family.embedded(self.model, "decoder", inputs, position, dtype)
             bias = family.decoder_bias(self.model, length, dtype)
             style = family.decoder_style
-            stack = layers.decoder if layers else self._decoder_layers(dtype)
-            reads = self._reads(memory, questions, length, stack)
-            for weights, read in zip(stack, reads, strict=True):
-                x = decoder_layer(x, weights, read, questions, bias, style, self.training)
+            stack = layers.decoder if layers else family.decoder_layers(self.model)
+            for weights in stack:
+                x = decoder_layer(x, weights, memory, questions, bias, style, self.training)
             return family.logits(self.model, x)
-
-    def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderWeights]:
-        stack = self.family.decoder_layers(self.model)
-        if self.model.dtype == dtype:
-            return stack
-        return [cast_weights(weights, dtype) for weights in stack]
-
-    def _reads(
-        self, memory: Tensor, questions: RaggedRows, length: int, layers: Sequence[DecoderWeights]
-    ) -> Sequence[Tensor | Read]:
-        """How each decoder layer reads the memory."""
-        return [memory] * len(layers)
 
     def forward(self, batch: Batch) -> Tensor:
         """The mean loss over the labels, weighted if the batch has weights."""

@@ -60,16 +60,6 @@ class RaggedRows(NamedTuple):
         """Whether all are equally long: then the padded table is the same memory."""
         return bool(self.place.shape[0] == self.rows * self.longest)
 
-    def aligned(self, to: int) -> RaggedRows:
-        """The same sequences in a table with a multiple of `to` columns.
-
-        >>> RaggedRows.of([2, 1]).aligned(4).place.tolist()
-        [0, 1, 4]
-        """
-        longest = -(-self.longest // to) * to
-        place = self.place + (self.place // self.longest) * (longest - self.longest)
-        return self._replace(longest=longest, place=place)
-
     def padded(self, flat: Tensor) -> Tensor:
         """(tokens, …) → (rows, longest, …), with zeros for padding."""
         shape = (self.rows, self.longest, *flat.shape[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -34,9 +33,6 @@ from whichsense.models.seq2seq.ragged import (
 #
 # They are functions, not modules: the same code runs over float32 parameters in training and over a
 # bfloat16 copy with joined matrices in inference, and one compiled layer serves all layers.
-
-Read = Callable[[Tensor], Tensor]
-"""Cross-attention of a decoder layer: queries (count, length, heads, width) → contexts of the same shape."""
 
 
 def apply(linear: Linear, x: Tensor) -> Tensor:
@@ -102,16 +98,13 @@ def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, 
 def decoder_layer(
     x: Tensor,
     w: DecoderWeights,
-    memory: Tensor | Read,
+    memory: Tensor,
     rows: RaggedRows,
     bias: Tensor | None,
     style: Style,
     training: bool,
 ) -> Tensor:
-    """All positions of the targets at once: (count, length, size) → the same shape.
-
-    `memory` is the encoded tokens, or another cross-attention.
-    """
+    """Compute all positions of the targets at once: (count, length, size) → the same shape."""
     count, length, _ = x.shape
     dropout = style.attention_dropout if training else 0.0
     h = _entry(x, w.attention.norm, style)
@@ -133,11 +126,8 @@ def decoder_layer(
 
     h = _entry(x, w.cross.norm, style)
     query = apply(w.cross.query, h).view(count, length, style.heads, style.width)
-    if isinstance(memory, Tensor):
-        pair = memory_of(memory, w.cross, style)
-        context = cross_attention(query, *pair, rows, scale=style.scale, dropout=dropout)
-    else:
-        context = memory(query)
+    pair = memory_of(memory, w.cross, style)
+    context = cross_attention(query, *pair, rows, scale=style.scale, dropout=dropout)
     change = apply(w.cross.out, context.reshape(count, length, -1))
     x = added(x, change, w.cross.norm, style, training)
     return _feed_forward(x, w.feed, style, training)
