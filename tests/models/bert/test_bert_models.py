@@ -157,32 +157,6 @@ def test_threshold() -> None:
     assert over_threshold([], 0.1) == []
 
 
-def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
-    torch.manual_seed(0)
-    model = encoders.PassagePointer(seeded(), layers=2, heads=4, most=4).eval()
-    vectors, relevance = torch.randn(2, 5, 64), torch.randn(2, 5)
-    present = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    whole = model.next_scores(vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]]))
-    for steps in range(3):
-        part = model.next_scores(
-            vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])[:, :steps]
-        )
-        assert torch.allclose(part[:, -1], whole[:, steps], atol=1e-5)
-    assert (
-        whole[0, 1, 0] == -torch.inf
-        and whole[1, 0, 3] == -torch.inf
-        and whole[0, 0].isfinite().all()
-    )
-    # Another history, another score: that is what makes the choice a joint one.
-    other = model.next_scores(vectors, relevance, present, torch.tensor([[3], [0]]))
-    assert not torch.allclose(other[0, 1, 4], whole[0, 1, 4])
-    order = encoders.picked_order(model, inputs, QUESTION, PASSAGES, picks=2)
-    assert (
-        sorted(place for place, _ in order) == [0, 1, 2, 3]
-        and encoders.picked_order(model, inputs, "q", [], 2) == []
-    )
-
-
 def test_detector_reads_passages(inputs: Inputs) -> None:
     model = encoders.AmbiguityClassifier(seeded())
     alone, beside = (

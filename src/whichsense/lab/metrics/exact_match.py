@@ -183,16 +183,6 @@ def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
     return float(_found_within(ranks, k) > 0)
 
 
-def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
-    """Whether all gold answers are in the top k, or k of them where there are more (JPR's MRECALL).
-
-    >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)
-    (0.0, 1.0, 1.0)
-    """
-    wanted = min(len(ranks), k)
-    return float(_found_within(ranks, k) >= wanted)
-
-
 def reciprocal_rank(ranks: Sequence[int | None]) -> float:
     """One over the rank of the first text with a gold answer; 0 if none has one. Its mean is MRR.
 

@@ -145,7 +145,6 @@ def _apply_include(table: dict[str, Any], path: Path) -> None:
 TASKS = {
     "dual-encoder": "tasks.rankers:DUAL_ENCODER",
     "reranker": "tasks.rankers:RERANKER",
-    "joint-reranker": "tasks.rankers:JOINT_RERANKER",
     "extractive-reader": "tasks.extractive:EXTRACTIVE_READER",
     "ambiguity-detector": "tasks.extractive:AMBIGUITY_DETECTOR",
     "answer-prediction": "tasks.generation:ANSWER_PREDICTION",
