@@ -163,7 +163,7 @@ def bootstrap_intervals(
 class Measures:
     """Metrics made of sums over the questions, each with its interval."""
 
-    def __init__(self, rows: Sequence[Scores], *names: str, **columns: Sequence[float]) -> None:
+    def __init__(self, rows: Sequence[Any], *names: str, **columns: Sequence[float]) -> None:
         """Take a column from the rows for each name."""
         self.columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
         self.columns |= {name: column(rows, name) for name in names} | columns
