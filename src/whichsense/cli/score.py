@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +70,7 @@ _COMMON = (
 
 def _benchmark_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments and options that every benchmark has."""
-    for decorate in _COMMON:
-        function = decorate(function)
-    return function
+    return reduce(lambda made, decorate: decorate(made), _COMMON, function)
 
 
 @command.command()
@@ -226,8 +225,8 @@ def compare(a: Path, b: Path, as_json: bool) -> None:
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    a, b = comparison.a, comparison.b
-    print(f"A = {a}, B = {b}: {comparison.dataset}, {comparison.n:,} questions")
+    heading = f"A = {comparison.a}, B = {comparison.b}: {comparison.dataset}"
+    print(f"{heading}, {comparison.n:,} questions")
     print(_COMPARE_HEAD)
     for name, test in comparison.tests.items():
         a_mean, b_mean = comparison.means[name]
@@ -253,9 +252,7 @@ def _score(
 
 
 def _print_result(result: Result) -> None:
-    variant = ""
-    if "variant" in result.settings:
-        variant = f" ({result.settings['variant']})"
+    variant = f" ({result.settings['variant']})" if "variant" in result.settings else ""
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     print(f"{result.dataset}{variant}: {result.name}, {counts}")
     # At least as wide as the longest metric without a model's name.
