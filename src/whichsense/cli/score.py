@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +69,9 @@ _COMMON = (
 
 def _benchmark_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments and options that every benchmark has."""
-    return reduce(lambda made, decorate: decorate(made), _COMMON, function)
+    for decorate in _COMMON:
+        function = decorate(function)
+    return function
 
 
 @command.command()

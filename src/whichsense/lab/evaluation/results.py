@@ -309,7 +309,7 @@ class Benchmark:
             raise BadInput(
                 f"'{where}': ids that are not in the gold file: {describe_ids(unknown)}. Is it the right gold file?"
             )
-        absent = ([], "") if self.no_text else ([],)
+        absent: list[Any] = [[], ""] if self.no_text else [[]]
         missing = [key for key in gold if key not in table]
         empty = [key for key in gold if key in table and table[key] in absent]
         for problem, keys in (("missing ids", missing), ("empty predictions", empty)):

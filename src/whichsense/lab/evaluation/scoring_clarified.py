@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _Variant = Literal["released", "paper"]
 """The released script assigns options twice, for precision and for recall; the paper once."""
+_Texts = tuple[Sequence[str], Sequence[str]]
+"""Gold and predicted, side by side."""
 
 
 # Micro-averaged precision, recall and F1 of overlaps, with their intervals.
@@ -81,18 +83,17 @@ def _score_clarifications(
         overlap, questions[key] = _score_clarification(question, predictions[key], variant)
         overlaps.append(overlap)
     rows = list(questions.values())
-    texts = [(row["gold"][0], row["predicted"][0]) for row in rows]
-    categories = [tuple(parse_released(text)[0] for text in pair) for pair in texts]
+    texts = [row["gold"][0] for row in rows], [row["predicted"][0] for row in rows]
+    golds, predicted = ([parse_released(text)[0] for text in some] for some in texts)
+    categories = golds, predicted
     measures = Measures(rows, "category_em", "options")
     _take_overlaps(measures, "option", overlaps)
     bleu4 = _take_bleu(measures, "question", _ORDER, texts)
     category_bleu1 = _take_bleu(measures, "category", 1, categories)
-    measures.put("bleu4", corpus_bleu(*zip(*texts, strict=True), _ORDER), bleu4)
+    measures.put("bleu4", corpus_bleu(*texts, _ORDER), bleu4)
     measures.put("bert_score", _add_bert_scores(questions, texts, bert) if bert else None)
     measures.ratio("category_em")
-    measures.put(
-        "category_bleu1", corpus_bleu(*zip(*categories, strict=True), order=1), category_bleu1
-    )
+    measures.put("category_bleu1", corpus_bleu(*categories, 1), category_bleu1)
     _put_overlaps(measures, "option", overlaps)
     measures.ratio("options_per_question", "options")
     settings: dict[str, Any] = {"variant": variant}
@@ -124,22 +125,20 @@ def _score_clarification(
 
 
 def _add_bert_scores(
-    questions: Mapping[str, dict[str, Any]], texts: Sequence[tuple[str, str]], model: str | Path
+    questions: Mapping[str, dict[str, Any]], texts: _Texts, model: str | Path
 ) -> float:
     from whichsense.lab.evaluation.metric_models import TokenVectors
 
-    golds, predictions = zip(*texts, strict=True)
-    scores = metrics.bert_score(golds, predictions, TokenVectors(model))
+    scores = metrics.bert_score(*texts, TokenVectors(model))
     for row, score in zip(questions.values(), scores, strict=True):
         row["bert_score"] = score
     return sum(scores) / len(scores)
 
 
-def _take_bleu(
-    measures: Measures, text: str, order: int, pairs: Sequence[tuple[str, ...]]
-) -> Statistic:
+def _take_bleu(measures: Measures, text: str, order: int, texts: _Texts) -> Statistic:
     """Add a column for each count of `bleu_counts`; return corpus BLEU from the columns' sums."""
-    counts = list(zip(*(bleu_counts(*pair, order) for pair in pairs), strict=True))
+    each = [bleu_counts(gold, own, order) for gold, own in zip(*texts, strict=True)]
+    counts = list(zip(*each, strict=True))
     # In its order: matches and guesses for each n, then the lengths of prediction and gold.
     names = [f"{text}: count {number} of BLEU" for number in range(len(counts))]
     measures.columns |= dict(zip(names, counts, strict=True))

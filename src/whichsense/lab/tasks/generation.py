@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cache, cached_property, partial
-from itertools import chain, islice, product
+from itertools import chain, compress, islice, product
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -17,14 +17,9 @@ from torch import Tensor
 
 from whichsense.errors import BadInput, require
 from whichsense.lab.datasets import Question
+from whichsense.lab.evaluation.scoring import annotations_of
 from whichsense.lab.fused.fused_layers import FusedNetwork
-from whichsense.lab.metrics.ambignq import (
-    Annotation,
-    Prediction,
-    best_f1,
-    question_scores,
-    score_question,
-)
+from whichsense.lab.metrics.ambignq import Prediction, best_f1, question_scores, score_question
 from whichsense.lab.metrics.exact_match import exact_match
 from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
@@ -115,17 +110,12 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return network
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
-        def collate(places: list[int]) -> Batch:
-            encoded = [
-                self.encode(
-                    self.codec, self.examples[place], random.Random(f"{seed}/{epoch}/{place}")
-                )
-                for place in places
-            ]
-            return collate_examples(encoded)
+        def encode(place: int) -> EncodedExample:
+            rng = random.Random(f"{seed}/{epoch}/{place}")
+            return self.encode(self.codec, self.examples[place], rng)
 
-        size = self.recipe.model.batch
-        return Lazy(shuffle_batches(len(self.examples), size, epoch, seed), collate)
+        batches = shuffle_batches(len(self.examples), self.recipe.model.batch, epoch, seed)
+        return Lazy(batches, lambda places: collate_examples(list(map(encode, places))))
 
     def loss(self, model: Network, batch: Batch) -> Tensor:
         loss: Tensor = model(batch)
@@ -147,17 +137,8 @@ class Generation(Task[Network, Batch], Generic[Example]):
 
 def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
     """Inputs end to end, without padding; targets and their weights as [examples, longest target]."""
-    ids: list[int] = []
-    sequence_lengths = []
-    example_lengths = []
-    for example in examples:
-        lengths = [len(sequence) for sequence in example.inputs]
-        for sequence in example.inputs:
-            ids += sequence
-        sequence_lengths += lengths
-        example_lengths.append(sum(lengths))
-    longest = max(len(example.target) for example in examples)
-    shape = (len(examples), longest)
+    sequences = [sequence for example in examples for sequence in example.inputs]
+    shape = (len(examples), max(len(example.target) for example in examples))
     labels = torch.full(shape, IGNORED)
     has_weights = any(example.weights for example in examples)
     weights = torch.ones(shape) if has_weights else None
@@ -166,9 +147,13 @@ def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
         labels[row, :length] = torch.tensor(example.target)
         if weights is not None and example.weights:
             weights[row, :length] = torch.tensor(example.weights)
-    passages = RaggedRows.of(sequence_lengths)
-    questions = RaggedRows.of(example_lengths)
-    return Batch(torch.tensor(ids), passages, questions, labels, weights)
+    return Batch(
+        torch.tensor(list(chain.from_iterable(sequences))),
+        RaggedRows.of(list(map(len, sequences))),
+        RaggedRows.of([sum(map(len, example.inputs)) for example in examples]),
+        labels,
+        weights,
+    )
 
 
 def read_answers(
@@ -226,10 +211,7 @@ def build_answer_prediction(
 ) -> Generation[ReadExample]:
     """The task; co-training adds `more` training questions, which `files` hold."""
     data, form = options.data, options.form
-    evidence = data.evidence(form.passages)
-    train = [*data.training(), *more]
-    dev = data.development()
-    evidence.search([question.text for question in (*train, *dev)])
+    train, dev, evidence = data.all_searched(form.passages, more)
     codec = generator.load_codec(located(options.model.base), form)
     examples: list[ReadExample] = []
     for question in train:
@@ -272,8 +254,7 @@ def all_aliases(question: Question) -> Aliases:
 
 def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
     """The aliases that some passage holds."""
-    held = [alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1)]
-    return tuple(held)
+    return tuple(alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1))
 
 
 def encode_reading(
@@ -293,12 +274,11 @@ def encode_reading(
 
 
 def _is_in_order(answers: Sequence[str], text: str) -> bool:
-    place = 0
+    place = -1
     for answer in answers:
-        place = text.find(answer.lower(), place)
+        place = text.find(answer.lower(), place + 1)
         if place < 0:
             return False
-        place += 1
     return True
 
 
@@ -310,20 +290,15 @@ def _measure_answer_prediction(
     found = read_answers(reader, [question.text for question in questions], evidence)
     predictions = [answers or [""] for answers in found]
     # Of several annotations the one that fits best counts.
-    golds = [question.answer_sets for question in questions]
-    scores = list(map(best_f1, golds, predictions))
-    pairs = list(zip(questions, predictions, strict=True))
+    scores = [
+        best_f1(one.answer_sets, own) for one, own in zip(questions, predictions, strict=True)
+    ]
+    firsts = [own[0] for own in predictions]
     return {
         "f1_ans": mean(scores),
-        "f1_ans_multi": mean(
-            [
-                score
-                for question, score in zip(questions, scores, strict=True)
-                if question.is_ambiguous
-            ]
-        ),
-        "em": mean([exact_match(own[0], all_aliases(one)) for one, own in pairs]),
-        "answers": mean([len(answers) for answers in predictions]),
+        "f1_ans_multi": mean(list(compress(scores, (one.is_ambiguous for one in questions)))),
+        "em": mean(list(map(exact_match, firsts, map(all_aliases, questions)))),
+        "answers": mean(list(map(len, predictions))),
     }
 
 
@@ -396,11 +371,8 @@ def delete_span(question: str, rng: random.Random, tag: _Tagger = tag_by_list) -
     # The drawn length first, then shorter ones for a short question. One word stays.
     longest = min(rng.randint(1, _LONGEST), len(words) - 1)
     for length in range(longest, 0, -1):
-        starts = [
-            start
-            for start in range(len(words) - length + 1)
-            if any(informative[start : start + length])
-        ]
+        possible = range(len(words) - length + 1)
+        starts = [start for start in possible if any(informative[start : start + length])]
         if starts:
             start = rng.choice(starts)
             return " ".join([*words[:start], *words[start + length :]]) + mark
@@ -575,18 +547,10 @@ def _measure_rewrites(
 
 
 def _score_readings(question: Question, readings: Sequence[Reading]) -> Mapping[str, float]:
-    answers = []
-    rewrites = []
-    for reading in readings:
-        answers.append(reading.answer)
-        rewrites.append(reading.question)
-    prediction = Prediction(tuple(answers), tuple(rewrites))
-    # The metric takes alternative rewrites of one reading as one string.
-    golds = [
-        Annotation(annotation.answers, tuple("|".join(pair.questions) for pair in annotation.pairs))
-        for annotation in question.annotations
-    ]
-    return score_question(question.text, golds, prediction)
+    prediction = Prediction(
+        tuple(one.answer for one in readings), tuple(one.question for one in readings)
+    )
+    return score_question(question.text, annotations_of(question), prediction)
 
 
 def _measure_restored(
@@ -597,25 +561,21 @@ def _measure_restored(
 ) -> Mapping[str, float]:
     """How well questions are restored: against the prompt that each was cut down to."""
     codec, form = generator.codec, generator.form
-    prompts = []
+    # Seeded by the question: every evaluation sees the same prompts.
+    prompts = [
+        _draw_prompt_and_rewrite(one, settings, random.Random(one.prompt))[0] for one in examples
+    ]
     inputs = []
-    for example in examples:
-        # Seeded by the question: every evaluation sees the same prompts.
-        rng = random.Random(example.prompt)
-        prompt, _ = _draw_prompt_and_rewrite(example, settings, rng)
+    for prompt, example in zip(prompts, examples, strict=True):
         answer = example.answers[0]
         parts = rewriter_parts(prompt, answer, (), prompt=bool(prompt))
-        prompts.append(prompt)
         inputs.append(composed(codec, form, parts, example.hits, answer))
+    scores = []
     outputs = generator.generate(inputs, Search(beams, form.output_tokens))
-    edit_f1 = []
-    bleu4 = []
     for prompt, example, beam in zip(prompts, examples, outputs, strict=True):
         rewrite = codec.text(beam[0].tokens) if beam else ""
-        scores = question_scores(prompt, example.prompt, rewrite)
-        edit_f1.append(scores[4])
-        bleu4.append(scores[3])
-    return {"f1_edit": mean(edit_f1), "bleu4": mean(bleu4)}
+        scores.append(question_scores(prompt, example.prompt, rewrite))
+    return {"f1_edit": mean([one[4] for one in scores]), "bleu4": mean([one[3] for one in scores])}
 
 
 QUESTION_DISAMBIGUATION = TaskSpec(_QuestionDisambiguationOptions, build_question_disambiguation)
@@ -631,12 +591,8 @@ QUESTION_DISAMBIGUATION = TaskSpec(_QuestionDisambiguationOptions, build_questio
 def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
     train, dev, evidence = options.data.all_searched(options.form.passages)
     examples, dev_examples = (
-        [
-            example
-            for question in questions
-            for example in _unambiguous_examples(question, evidence, only_held=held)
-        ]
-        for questions, held in ((train, True), (dev, False))
+        [one for question in some for one in _unambiguous_examples(question, evidence, held)]
+        for some, held in ((train, True), (dev, False))
     )
     if not examples:
         raise BadInput("No training question has an answer in the passages that were found for it.")
@@ -652,7 +608,7 @@ def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
 
 
 def _unambiguous_examples(
-    question: Question, evidence: EvidenceSearch, *, only_held: bool
+    question: Question, evidence: EvidenceSearch, only_held: bool
 ) -> Iterator[ReadExample]:
     """Rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
     hits = evidence.hits(question.text)

@@ -222,9 +222,12 @@ class TrainingData:
             candidates=self.candidates,
         )
 
-    def all_searched(self, depth: int) -> tuple[list[Question], list[Question], EvidenceSearch]:
-        """The questions to learn from, those to measure on, and the evidence of both."""
-        train, dev, evidence = self.training(), self.development(), self.evidence(depth)
+    def all_searched(
+        self, depth: int, more: Iterable[Question] = ()
+    ) -> tuple[list[Question], list[Question], EvidenceSearch]:
+        """Return the questions to learn from, with `more`, those to measure on, and the evidence of both."""
+        train = [*self.training(), *more]
+        dev, evidence = self.development(), self.evidence(depth)
         evidence.search([question.text for question in (*train, *dev)])
         return train, dev, evidence
 
