@@ -64,11 +64,7 @@ def masked_layer(x: Tensor, w: Any, style: Any, plan: Plan) -> Tensor:
     q, k, v = (ROWS.padded(part).transpose(1, 2) for part in qkv.unbind(1))
     mask = ROWS.mask()
     assert mask is not None
-    p = (
-        (q @ k.transpose(-1, -2) * style.scale)
-        .masked_fill(~mask[:, None, None], float("-inf"))
-        .softmax(-1)
-    )
+    p = (q @ k.transpose(-1, -2) * style.scale).masked_fill(~mask, float("-inf")).softmax(-1)
     keep = keep_mask(
         (ROWS.rows, style.heads, ROWS.longest, ROWS.longest), SEEDS[0], plan.attention_dropped
     )

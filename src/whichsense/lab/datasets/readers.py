@@ -176,14 +176,16 @@ def read_ambignq_full(rows: Rows) -> Iterator[Question]:
 
 
 def _parse_searches(row: Row) -> tuple[SearchQuery, ...]:
-    searches = []
-    for item in row.rows("used_queries", optional=True):
-        results = []
-        for hit in item.rows("results"):
-            snippet = hit.text("snippet", default="")
-            results.append(Context(hit.text("title"), snippet))
-        searches.append(SearchQuery(item.text("query"), tuple(results)))
-    return tuple(searches)
+    return tuple(
+        SearchQuery(
+            item.text("query"),
+            tuple(
+                Context(hit.text("title"), hit.text("snippet", default=""))
+                for hit in item.rows("results")
+            ),
+        )
+        for item in row.rows("used_queries", optional=True)
+    )
 
 
 def read_cambignq(rows: Rows) -> Iterator[Question]:
@@ -332,11 +334,8 @@ def read_ramdocs(rows: Rows) -> Iterator[Question]:
 
 
 def _parse_document(row: Row) -> ConflictDocument:
-    kind = row.text("type")
-    for known in get_args(DocumentKind):
-        if kind == known:
-            return ConflictDocument(row.text("text"), known, row.text("answer"))
-    raise row.bad(f"'type' must be 'correct', 'misinfo' or 'noise', not '{kind}'")
+    kind = row.choice("type", get_args(DocumentKind))
+    return ConflictDocument(row.text("text"), kind, row.text("answer"))
 
 
 # Readers of datasets with long answers: ASQA, QA-Feedback, ClapNQ.
@@ -559,10 +558,10 @@ def read_gold_passages(rows: Rows) -> Iterator[Question]:
     # {question, answers, ctxs: [{title, text, isgold}]}
     ids = IdMaker()
     for row in rows:
-        passages = []
-        for item in row.rows("ctxs"):
-            gold = bool(item.field("isgold"))
-            passages.append(Context(item.text("title"), item.text("text"), gold))
+        passages = [
+            Context(item.text("title"), item.text("text"), bool(item.field("isgold")))
+            for item in row.rows("ctxs")
+        ]
         text = row.text("question")
         yield GroundedQuestion(
             ids.from_text(text), text, single_answer(row.texts("answers")), passages=tuple(passages)
@@ -592,11 +591,14 @@ def read_musique(rows: Rows) -> Iterator[Question]:
     """MuSiQue: twenty paragraphs, some of them supporting."""
     # {id, question, answer, answer_aliases, paragraphs: [{title, paragraph_text, is_supporting}]}
     for row in rows:
-        passages = []
-        for item in row.rows("paragraphs"):
-            gold = bool(item.value.get("is_supporting"))
-            text = item.text("paragraph_text")
-            passages.append(Context(item.text("title"), text, gold))
+        passages = [
+            Context(
+                item.text("title"),
+                item.text("paragraph_text"),
+                bool(item.value.get("is_supporting")),
+            )
+            for item in row.rows("paragraphs")
+        ]
         answers = (row.text("answer"), *row.texts("answer_aliases", optional=True))
         yield GroundedQuestion(
             row.text("id"), row.text("question"), single_answer(answers), passages=tuple(passages)
@@ -616,19 +618,10 @@ def read_wice(rows: Rows) -> Iterator[Claim]:
         yield Claim(
             meta.text("id"),
             row.text("claim"),
-            label=_parse_label(row),
+            label=row.choice("label", get_args(ClaimLabel)),
             evidence=evidence,
             supporting=supporting,
             title=meta.text("claim_title"),
             section=meta.text("claim_section"),
             context=meta.text("claim_context"),
         )
-
-
-def _parse_label(row: Row) -> ClaimLabel:
-    label = row.text("label")
-    known: tuple[ClaimLabel, ...] = get_args(ClaimLabel)
-    for one in known:
-        if label == one:
-            return one
-    raise row.bad(f"'label' must be one of {', '.join(known)}, not '{label}'")

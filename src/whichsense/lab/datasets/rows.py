@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from whichsense.errors import BadInput, DamagedData, require
 from whichsense.files import plain_suffix, read_json, read_jsonl
-from whichsense.lab.datasets.records import Annotation, QAPair, Record
+from whichsense.lab.datasets.records import Annotation, AnnotationKind, QAPair, Record
 from whichsense.types import frozen
 
 # JSON objects of a dataset file, checked field by field: an error names file, record, field and fix.
@@ -72,11 +73,7 @@ class Row:
         return tuple(value)
 
     def text_lists(self, key: str) -> tuple[tuple[str, ...], ...]:
-        lists = [
-            Row({key: item}, self.where, self.fix).texts(key)
-            for item in self._list(key, "a list of lists of texts")
-        ]
-        return tuple(lists)
+        return tuple(one.texts(key) for one in self._each(key, "a list of lists of texts"))
 
     def number(self, key: str) -> int:
         value = self.value.get(key)
@@ -91,11 +88,16 @@ class Row:
         return tuple(values)
 
     def number_lists(self, key: str) -> tuple[tuple[int, ...], ...]:
-        lists = [
-            Row({key: item}, self.where, self.fix).numbers(key)
-            for item in self._list(key, "a list of lists of whole numbers")
-        ]
-        return tuple(lists)
+        return tuple(
+            one.numbers(key) for one in self._each(key, "a list of lists of whole numbers")
+        )
+
+    def choice(self, key: str, known: Sequence[str]) -> Any:
+        """Read a text that must be one of a few."""
+        text = self.text(key)
+        if text not in known:
+            raise self.bad(f"'{key}' must be one of {', '.join(known)}, not '{text}'")
+        return text
 
     def flag(self, key: str) -> bool:
         value = self.value.get(key)
@@ -115,12 +117,8 @@ class Row:
             value = _transpose(value)
         if not isinstance(value, list):
             raise self._wrong(keys, value, "a list")
-        items: list[Any] = []
-        for item in value:
-            if isinstance(item, list):  # CondAmbigQA nests a list in some records
-                items.extend(item)
-            else:
-                items.append(item)
+        # CondAmbigQA nests a list in some records.
+        items = chain.from_iterable(item if isinstance(item, list) else [item] for item in value)
         return [
             Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix)
             for number, item in enumerate(items)
@@ -132,6 +130,10 @@ class Row:
             if value is not None:
                 return value
         return None
+
+    def _each(self, key: str, wanted: str) -> Iterator[Row]:
+        for item in self._list(key, wanted):
+            yield Row({key: item}, self.where, self.fix)
 
     def _list(self, key: str, wanted: str) -> list[Any]:
         value = self.field(key)
@@ -290,18 +292,13 @@ class IdMaker:
 
 def single_answer(answers: tuple[str, ...]) -> tuple[Annotation, ...]:
     """The annotations of a question with one answer; none where there is no answer."""
-    if not answers:
-        return ()
-    return (Annotation("singleAnswer", (QAPair(answers),)),)
+    return several_answers((QAPair(answers),) if answers else ())
 
 
 def several_answers(pairs: tuple[QAPair, ...]) -> tuple[Annotation, ...]:
     """The annotations of a question with these answers, however many."""
-    if not pairs:
-        return ()
-    if len(pairs) > 1:
-        return (Annotation("multipleQAs", pairs),)
-    return (Annotation("singleAnswer", pairs),)
+    kind: AnnotationKind = "multipleQAs" if len(pairs) > 1 else "singleAnswer"
+    return (Annotation(kind, pairs),) if pairs else ()
 
 
 def split_references(question: str) -> tuple[str, ...]:

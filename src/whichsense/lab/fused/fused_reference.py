@@ -139,9 +139,9 @@ def _attended(
     scores = q @ k.transpose(-1, -2) * scale
     mask = rows.mask()
     if mask is not None:
-        scores = scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+        scores = scores.masked_fill(~mask, float("-inf"))
     p = scores.softmax(-1)
     if mask is not None:
-        p = p * mask[:, None, :, None]  # rows that are no token have no gradient
+        p = p * mask.transpose(2, 3)  # rows that are no token have no gradient
     keep = keep_mask(p.shape, seed, dropped) if dropped else None
     return q, k, v, p, keep

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,8 @@ class Inputs:
         """Rows of the question with each passage; character offsets only if `places`."""
         longest_question = min(_LONGEST_QUESTION, self.longest // 2)
         asked = self._tokens([question])[0][:longest_question]
-        passage_titles = []
-        bodies = []
-        for passage in passages:
-            passage_titles.append(passage.title)
-            bodies.append(passage.text)
-        titles = self._tokens(passage_titles)
+        titles = self._tokens([passage.title for passage in passages])
+        bodies = [passage.text for passage in passages]
         texts: Iterable[tuple[list[int], Places]]
         texts = self._with_places(bodies) if places else [(ids, ()) for ids in self._tokens(bodies)]
         before, between, after = self._pair_frame
@@ -90,13 +86,9 @@ class Inputs:
     def passages(self, texts: Sequence[tuple[str, str]]) -> list[InputRow]:
         """Rows of titles and texts for a dual encoder: `[CLS] title [SEP] text [SEP]`."""
         before, between, after = self._pair_frame
-        titles = []
-        bodies = []
-        for title, text in texts:
-            titles.append(title)
-            bodies.append(text)
         rows = []
-        for title_ids, body in zip(self._tokens(titles), self._tokens(bodies), strict=True):
+        titles, bodies = (self._tokens([pair[part] for pair in texts]) for part in range(2))
+        for title_ids, body in zip(titles, bodies, strict=True):
             head = list(before)
             if title_ids:
                 head += [*title_ids[: self.longest // 4], *between]
@@ -120,23 +112,18 @@ class Inputs:
 
     def _with_places(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Places]]:
         # A thread may prepare batches while another evaluates and clears the cache: entries in use are copied here.
-        known: dict[str, tuple[list[int], Places]] = {}
-        new: list[str] = []
-        for text in dict.fromkeys(texts):
-            entry = self._cache.get(text)
-            if entry is None:
-                new.append(text)
-            else:
-                known[text] = entry
+        cache = self._cache
+        known = {text: entry for text in texts if (entry := cache.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
             encoded = self._tokenize(new, return_offsets_mapping=True)
-            if len(self._cache) + len(new) > _CACHE_SIZE:
-                self._cache.clear()
+            if len(cache) + len(new) > _CACHE_SIZE:
+                cache.clear()
             for text, ids, offsets in zip(
                 new, encoded["input_ids"], encoded["offset_mapping"], strict=True
             ):
                 places = [(int(start), int(end)) for start, end in offsets]
-                known[text] = self._cache[text] = (ids, tuple(places))
+                known[text] = cache[text] = (ids, tuple(places))
         for text in texts:
             yield known[text]
 
@@ -299,11 +286,14 @@ class Described:
 
 def encoder(base: str | Path) -> nn.Module:
     """A pretrained encoder without a pooler: nothing here uses it."""
+    return _without_pooler(partial(load_base, base))
+
+
+def _without_pooler(make: Callable[..., nn.Module]) -> nn.Module:
     try:
-        model: nn.Module = load_base(base, add_pooling_layer=False)
-    except TypeError:  # the architecture has no pooler
-        model = load_base(base)
-    return model
+        return make(add_pooling_layer=False)
+    except TypeError:  # the architecture has none
+        return make()
 
 
 def save(
@@ -351,10 +341,7 @@ def empty_encoder(folder: Path) -> nn.Module:
     transformers = require("transformers", "train")
     config = transformers.AutoConfig.from_pretrained(folder)
     with torch.random.fork_rng():
-        try:
-            model: nn.Module = transformers.AutoModel.from_config(config, add_pooling_layer=False)
-        except TypeError:  # the architecture has no pooler
-            model = transformers.AutoModel.from_config(config)
+        model = _without_pooler(partial(transformers.AutoModel.from_config, config))
     return model.to(torch.float32)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -97,17 +97,8 @@ class InputForm:
     """Both papers' code lowercases questions, passages and answers."""
 
     def __post_init__(self) -> None:
-        least = {
-            "passages": 0,
-            "question_tokens": 1,
-            "passage_tokens": 1,
-            "input_tokens": 1,
-            "output_tokens": 1,
-            "around": 0,
-        }
-        for name, lowest in least.items():
-            value = getattr(self, name)
-            if value < lowest:
+        for name, value in asdict(self).items():
+            if value < (1 if name.endswith("_tokens") else 0):
                 raise BadInput(f"The form's {name} cannot be {value}.")
 
 
@@ -122,21 +113,10 @@ class Codec:
 
     def bodies(self, passages: Sequence[Passage]) -> list[array[int]]:
         """The tokens of passages with their titles. They are cached: several stages read the same ones."""
-        known: dict[Passage, array[int]] = {}
-        new: list[Passage] = []
-        for passage in dict.fromkeys(passages):
-            body = self._bodies.get(passage)
-            if body is None:
-                new.append(passage)
-            else:
-                known[passage] = body
-        new_titles = []
-        new_texts = []
-        for passage in new:
-            new_titles.append(passage.title)
-            new_texts.append(passage.text)
-        titles = self.all_ids(new_titles)
-        texts = self.all_ids(new_texts)
+        known = {one: body for one in passages if (body := self._bodies.get(one)) is not None}
+        new = [one for one in dict.fromkeys(passages) if one not in known]
+        titles = self.all_ids([one.title for one in new])
+        texts = self.all_ids([one.text for one in new])
         if len(self._bodies) + len(new) > _CACHE_SIZE:
             self._bodies.clear()
         for passage, title, text in zip(new, titles, texts, strict=True):

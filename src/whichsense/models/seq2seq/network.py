@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -60,9 +61,12 @@ class Network(nn.Module):
 
     def token_bytes(self) -> int:
         """Bytes for the keys and values of one input token in all layers."""
+        return 2 * math.prod(self._cache_shape()) * self.dtype.itemsize
+
+    def _cache_shape(self) -> tuple[int, int, int]:
+        """Return the layers, the heads of keys and values, and their width."""
         style = self.family.decoder_style
-        layers = len(self.family.decoder_layers(self.model))
-        return 2 * layers * style.heads * style.width * self.dtype.itemsize
+        return len(self.family.decoder_layers(self.model)), style.heads, style.width
 
     @property
     def dtype(self) -> torch.dtype:
@@ -84,14 +88,15 @@ class Network(nn.Module):
     def layers(self, dtype: torch.dtype | None = None) -> LayerWeights:
         """The weights themselves; with `dtype`, a copy for inference."""
         if dtype is None:
-            encoder = self.family.encoder_layers(self.model)
-            decoder = self.family.decoder_layers(self.model)
-            return LayerWeights(encoder, decoder)
+            family = self.family
+            return LayerWeights(
+                family.encoder_layers(self.model), family.decoder_layers(self.model)
+            )
         with torch.no_grad():
             own = self.layers()
-            encoder = [cast_weights(weights, dtype) for weights in own.encoder]
-            decoder = [cast_weights(weights, dtype) for weights in own.decoder]
-            return LayerWeights(encoder, decoder)
+            return LayerWeights(
+                *([cast_weights(one, dtype) for one in some] for some in (own.encoder, own.decoder))
+            )
 
     def encode(
         self, ids: Tensor, passages: RaggedRows, layers: LayerWeights | None = None
@@ -150,30 +155,23 @@ class Network(nn.Module):
     ) -> EncodedInputs:
         """Compute keys and values of every decoder layer once."""
         style = self.family.decoder_style
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-        for weights in layers.decoder:
-            key, value = memory_of(memory, weights.cross, style)
-            keys.append(key)
-            values.append(value)
+        pairs = [memory_of(memory, weights.cross, style) for weights in layers.decoder]
+        keys, values = map(list, zip(*pairs, strict=True))
         if not questions.is_full and has_kernel(keys[0]):
             return EncodedInputs(keys, values, questions, questions.rows)
-        keys = [questions.padded(key).transpose(1, 2) for key in keys]
-        values = [questions.padded(value).transpose(1, 2) for value in values]
-        mask = questions.mask()
-        if mask is not None:
-            mask = mask[:, None, None, :]
-        return EncodedInputs(keys, values, mask, questions.rows)
+        keys, values = (
+            [questions.padded(one).transpose(1, 2) for one in some] for some in (keys, values)
+        )
+        return EncodedInputs(keys, values, questions.mask(), questions.rows)
 
     def caches(
         self, hypotheses: int, length: int, dtype: torch.dtype
     ) -> list[tuple[Tensor, Tensor]]:
         """Empty keys and values for `length` positions of each hypothesis, in every decoder layer."""
-        style = self.family.decoder_style
-        shape = (hypotheses, style.heads, length, style.width)
+        layers, heads, width = self._cache_shape()
+        shape = (layers, 2, hypotheses, heads, length, width)
         empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
-        layers = self.family.decoder_layers(self.model)
-        return [(empty.clone(), empty.clone()) for _ in layers]
+        return [(keys, values) for keys, values in empty]
 
     def step(
         self,
@@ -228,20 +226,14 @@ class CausalNetwork(Network):
         pad = end if config.pad_token_id is None else int(config.pad_token_id)
         return SpecialTokens(start, end, pad)
 
-    def _cache_shape(self) -> tuple[int, int]:
-        """The heads of keys and values, and their width."""
+    def _cache_shape(self) -> tuple[int, int, int]:
         config = self.model.config
-        heads = getattr(config, "num_key_value_heads", None)
-        width = getattr(config, "head_dim", None)
+        heads = config.num_attention_heads
         return (
-            heads or config.num_attention_heads,
-            width or config.hidden_size // config.num_attention_heads,
+            config.num_hidden_layers,
+            getattr(config, "num_key_value_heads", None) or heads,
+            getattr(config, "head_dim", None) or config.hidden_size // heads,
         )
-
-    def token_bytes(self) -> int:
-        heads, width = self._cache_shape()
-        layers = self.model.config.num_hidden_layers
-        return int(2 * layers * heads * width * self.dtype.itemsize)
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Compile the forward pass of training, for varying lengths."""
@@ -302,26 +294,13 @@ class CausalNetwork(Network):
     def remember(
         self, memory: Tensor, questions: RaggedRows, layers: LayerWeights
     ) -> EncodedInputs:
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-        for layer in memory.unbind(1):
-            # (2, questions, heads, tokens, width)
-            both = questions.padded(layer).permute(2, 0, 3, 1, 4).contiguous()
-            keys.append(both[0])
-            values.append(both[1])
-        mask = questions.mask()
-        if mask is not None:
-            mask = mask[:, None, None, :]
-        return EncodedInputs(keys, values, mask, questions.rows)
-
-    def caches(
-        self, hypotheses: int, length: int, dtype: torch.dtype
-    ) -> list[tuple[Tensor, Tensor]]:
-        heads, width = self._cache_shape()
-        shape = (hypotheses, heads, length, width)
-        empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
-        layers = self.model.config.num_hidden_layers
-        return [(empty.clone(), empty.clone()) for _ in range(layers)]
+        # Each (2, questions, heads, tokens, width).
+        layers_of = [
+            questions.padded(layer).permute(2, 0, 3, 1, 4).contiguous()
+            for layer in memory.unbind(1)
+        ]
+        keys, values = ([both[part] for both in layers_of] for part in range(2))
+        return EncodedInputs(keys, values, questions.mask(), questions.rows)
 
     def step(
         self,
@@ -380,11 +359,7 @@ class _SharedCache(DynamicCache):
         return torch.cat([input_keys, keys], 2), torch.cat([input_values, values], 2)
 
 
-def _is_causal(model: Any) -> bool:
-    """Whether a transformers model is decoder-only."""
-    return not getattr(model.config, "is_encoder_decoder", False)
-
-
 def network_of(model: Any, kind: type[Network] = Network) -> Network:
     """Build the network over a checkpoint's model: of this kind, if it has an encoder."""
-    return CausalNetwork(model) if _is_causal(model) else kind(model)
+    has_encoder = getattr(model.config, "is_encoder_decoder", False)
+    return kind(model) if has_encoder else CausalNetwork(model)

@@ -74,11 +74,11 @@ class RaggedRows(NamedTuple):
         return table if self.is_full else table.index_select(0, self.place)
 
     def mask(self) -> Tensor | None:
-        """(rows, longest), True at tokens; None if there is no padding."""
+        """Mark tokens by True (rows, 1, 1, longest); None if there is no padding."""
         if self.is_full:
             return None
         table = torch.zeros(self.rows * self.longest, dtype=torch.bool, device=self.place.device)
-        return table.index_fill(0, self.place, True).view(self.rows, self.longest)
+        return table.index_fill(0, self.place, True).view(self.rows, 1, 1, self.longest)
 
 
 def self_attention(
@@ -132,7 +132,7 @@ def cross_attention(
         query.transpose(1, 2),
         rows.padded(key).transpose(1, 2),
         rows.padded(value).transpose(1, 2),
-        mask=_with_bias(rows.mask(), None),
+        mask=rows.mask(),
         scale=scale,
         dropout=dropout,
     )
@@ -140,13 +140,10 @@ def cross_attention(
 
 
 def _with_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
-    """Combine a mask (count, keys) and a bias (1, heads, queries, keys) into one attention mask."""
-    if mask is None:
-        return bias
-    wide = mask[:, None, None, :]
-    if bias is None:
-        return wide
-    return bias.masked_fill(~wide, float("-inf"))
+    """Combine a mask and a bias (1, heads, queries, keys) into one attention mask."""
+    if mask is None or bias is None:
+        return bias if mask is None else mask
+    return bias.masked_fill(~mask, float("-inf"))
 
 
 def _attention(

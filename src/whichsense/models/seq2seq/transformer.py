@@ -208,15 +208,19 @@ class _Family:
             for layer in self._layers(model, "decoder")
         ]
 
+    def _attention(self, layer: Any) -> SelfAttention:
+        *joined, out, norm = self._modules(layer, False)
+        return SelfAttention(linear_of(*joined), linear_of(out), norm_of(norm))
+
+    def _cross(self, layer: Any) -> CrossAttention:
+        *linear, norm = self._modules(layer, True)
+        return CrossAttention(*map(linear_of, linear), norm_of(norm))
+
     def _layers(self, model: Any, side: str) -> Any:
         raise NotImplementedError
 
-    @staticmethod
-    def _attention(layer: Any) -> SelfAttention:
-        raise NotImplementedError
-
-    @staticmethod
-    def _cross(layer: Any) -> CrossAttention:
+    def _modules(self, layer: Any, cross: bool) -> tuple[Any, ...]:
+        """Return an attention's query, key, value, output and norm."""
         raise NotImplementedError
 
     @staticmethod
@@ -243,29 +247,21 @@ class Bart(_Family):
     def _layers(self, model: Any, side: str) -> Any:
         return getattr(model.model, side).layers
 
-    @staticmethod
-    def _attention(layer: Any) -> SelfAttention:
-        parts = layer.self_attn
-        joined = linear_of(parts.q_proj, parts.k_proj, parts.v_proj)
-        out = linear_of(parts.out_proj)
-        return SelfAttention(joined, out, norm_of(layer.self_attn_layer_norm))
-
-    @staticmethod
-    def _cross(layer: Any) -> CrossAttention:
-        parts = layer.encoder_attn
-        return CrossAttention(
-            query=linear_of(parts.q_proj),
-            key=linear_of(parts.k_proj),
-            value=linear_of(parts.v_proj),
-            out=linear_of(parts.out_proj),
-            norm=norm_of(layer.encoder_attn_layer_norm),
+    def _modules(self, layer: Any, cross: bool) -> tuple[Any, ...]:
+        name = "encoder_attn" if cross else "self_attn"
+        own = getattr(layer, name)
+        return (
+            own.q_proj,
+            own.k_proj,
+            own.v_proj,
+            own.out_proj,
+            getattr(layer, f"{name}_layer_norm"),
         )
 
     @staticmethod
     def _feed(layer: Any) -> FeedForward:
-        up = linear_of(layer.fc1)
-        down = linear_of(layer.fc2)
-        return FeedForward(up, None, down, norm_of(layer.final_layer_norm))
+        norm = norm_of(layer.final_layer_norm)
+        return FeedForward(linear_of(layer.fc1), None, linear_of(layer.fc2), norm)
 
     def embedded(
         self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
@@ -281,8 +277,7 @@ class Bart(_Family):
     def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
         return None
 
-    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
-        return None
+    decoder_bias = encoder_bias
 
     def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
         is_before = torch.arange(length, device=position.device) <= position
@@ -322,34 +317,19 @@ class T5(_Family):
     def _layers(self, model: Any, side: str) -> Any:
         return getattr(model, side).block
 
-    @staticmethod
-    def _attention(block: Any) -> SelfAttention:
-        part = block.layer[0]
-        inner = part.SelfAttention
-        joined = linear_of(inner.q, inner.k, inner.v)
-        return SelfAttention(joined, linear_of(inner.o), norm_of(part.layer_norm))
-
-    @staticmethod
-    def _cross(block: Any) -> CrossAttention:
-        part = block.layer[1]
-        inner = part.EncDecAttention
-        return CrossAttention(
-            query=linear_of(inner.q),
-            key=linear_of(inner.k),
-            value=linear_of(inner.v),
-            out=linear_of(inner.o),
-            norm=norm_of(part.layer_norm),
-        )
+    def _modules(self, layer: Any, cross: bool) -> tuple[Any, ...]:
+        part = layer.layer[1 if cross else 0]
+        own = part.EncDecAttention if cross else part.SelfAttention
+        return own.q, own.k, own.v, own.o, part.layer_norm
 
     @staticmethod
     def _feed(block: Any) -> FeedForward:
         part = block.layer[-1]
         dense = part.DenseReluDense
-        down = linear_of(dense.wo)
-        norm = norm_of(part.layer_norm)
-        if hasattr(dense, "wi_0"):  # gated, as in T5 1.1
-            return FeedForward(linear_of(dense.wi_0), linear_of(dense.wi_1), down, norm)
-        return FeedForward(linear_of(dense.wi), None, down, norm)
+        is_gated = hasattr(dense, "wi_0")  # as in T5 1.1
+        up = linear_of(dense.wi_0 if is_gated else dense.wi)
+        gate = linear_of(dense.wi_1) if is_gated else None
+        return FeedForward(up, gate, linear_of(dense.wo), norm_of(part.layer_norm))
 
     def embedded(
         self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
