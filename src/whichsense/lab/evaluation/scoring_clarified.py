@@ -84,8 +84,8 @@ def _score_clarifications(
         overlaps.append(overlap)
     rows = list(questions.values())
     texts = [row["gold"][0] for row in rows], [row["predicted"][0] for row in rows]
-    golds, predicted = ([parse_released(text)[0] for text in some] for some in texts)
-    categories = golds, predicted
+    wanted, given = ([parse_released(text)[0] for text in some] for some in texts)
+    categories = wanted, given
     measures = Measures(rows, "category_em", "options")
     _take_overlaps(measures, "option", overlaps)
     bleu4 = _take_bleu(measures, "question", _ORDER, texts)

@@ -26,8 +26,6 @@ class Search:
     beams: int = 4
     longest: int = 32
     """Tokens of an output, with its end and without a prefix."""
-    length_penalty: float = 1.0
-    """The score of a finished hypothesis is divided by its length to this power."""
     shortest: int = 0
     """The fewest tokens of an output."""
 
@@ -236,7 +234,7 @@ class _Beams:
         # An end finishes a hypothesis only if it is among the best `beams` candidates.
         is_best = (torch.arange(2 * beams, device=ends.device) < beams)[None, :]
         finishes = ends & is_best & (~self.over[:, None] & (sums > _FAR / 2))
-        normalized = self._normalize(sums, place + 1).masked_fill(~finishes, _FAR)
+        normalized = (sums / (place + 1)).masked_fill(~finishes, _FAR)
         self._keep(history, sums, normalized)
         self.scores, order = sums.masked_fill(ends, _FAR).topk(beams, dim=-1)
         self.tokens = history.gather(1, order[..., None].expand(-1, -1, self.length))
@@ -248,16 +246,13 @@ class _Beams:
         """Finish the hypotheses that have reached their limit without an end."""
         cut = (self.limits == length)[:, None]
         excluded = ~cut | (self.scores < _FAR / 2) | self.over[:, None]
-        normalized = self._normalize(self.scores, length).masked_fill(excluded, _FAR)
+        normalized = (self.scores / length).masked_fill(excluded, _FAR)
         self._keep(self.tokens, self.scores, normalized)
         self.scores = self.scores.masked_fill(cut, _FAR)
 
-    def _normalize(self, sums: Tensor, length: int) -> Tensor:
-        return sums / float(length**self.settings.length_penalty)
-
     def _is_over(self, place: int) -> Tensor:
         """Whether no live hypothesis can beat the worst of the finished ones (questions)."""
-        hope = self._normalize(self.scores.amax(-1), max(place, 1))
+        hope = self.scores.amax(-1) / max(place, 1)
         over: Tensor = self.finished_scores.amin(-1) >= hope
         return over
 
