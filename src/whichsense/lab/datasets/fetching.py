@@ -47,7 +47,7 @@ _DISK_ERRORS = {
 
 
 def fetch_dataset(name: str, data_dir: str | Path | None, force: bool, progress: Progress) -> Path:
-    """The work of `datasets.fetch`."""
+    """Do the work of `datasets.fetch`."""
     about = entry(name)
     present = find(about, data_dir)
     if about.family.packaged or (present and not force):

@@ -61,7 +61,7 @@ def read_unanswerable(rows: Rows) -> Iterator[Question]:
 
 
 def read_nq_open(rows: Rows) -> Iterator[Question]:
-    """A question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
+    """Yield a question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
     # {question, answer: [alias…], id?}; FlashRAG: golden_answers; others: answers
     ids = IdMaker()
     for row in rows:
@@ -97,7 +97,7 @@ def read_triviaqa(rows: Rows) -> Iterator[Question]:
 
 
 def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
-    """A TriviaQA answer with its aliases, the main one first; `more` names further alias lists of the file."""
+    """Return a TriviaQA answer with its aliases, the main one first; `more` names further alias lists of the file."""
     answer = row.row("Answer")
     aliases = [answer.text("Value")]
     for key in ("Aliases", *more):
@@ -106,7 +106,7 @@ def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
 
 
 def read_webquestions(rows: Rows) -> Iterator[Question]:
-    """The factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
+    """Yield the factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
     # {qId, qText, answers} or {utterance, targetValue}
     ids = IdMaker()
     for row in rows:
@@ -121,7 +121,7 @@ def read_webquestions(rows: Rows) -> Iterator[Question]:
 
 
 def _parse_target(target: str) -> tuple[str, ...]:
-    """The answers of WebQuestions' Lisp form.
+    """Return the answers of WebQuestions' Lisp form.
 
     >>> _parse_target('(list (description "Lawyer") (description Jamaica))')
     ('Lawyer', 'Jamaica')
@@ -444,7 +444,7 @@ def _split_title(passage: tuple[str, ...]) -> SentencePassage:
 
 
 def _parse_errors(feedback: Row, length: int) -> tuple[ErrorSpan, ...]:
-    """The error spans of a prediction of `length` characters."""
+    """Return the error spans of a prediction of `length` characters."""
     errors = []
     for row in feedback.rows("errors"):
         start = row.number("start")
@@ -469,7 +469,7 @@ def _parse_missing(row: Row, passages: tuple[SentencePassage, ...]) -> MissingIn
 
 
 def _parse_preferences(row: Row) -> tuple[Preference, ...]:
-    """The file has one number a pair, in the order 1-2, 1-3, 1-4, 2-3, 2-4, 3-4.
+    """Parse the numbers of all pairs, one each, in the order 1-2, 1-3, 1-4, 2-3, 2-4, 3-4.
 
     0 is no preference, 1 prefers the first of the pair, 2 the second.
     """

@@ -46,7 +46,7 @@ class Row:
         return self.value.get(key) is not None
 
     def field(self, *keys: str) -> Any:
-        """The value of the field, whatever its type."""
+        """Return the value of the field, whatever its type."""
         value = self._first(keys)
         if value is None:
             raise self.bad(f"no field '{keys[0]}'")
@@ -160,7 +160,7 @@ class ParsedJson:
 
 
 def read_rows(source: Path | ParsedJson, fix: str, *inside: str, plain: str = "") -> Iterator[Row]:
-    """The objects of a file or of parsed JSON.
+    """Yield the objects of a file or of parsed JSON.
 
     JSON lines, a list, or a list under one of the keys `inside` (the first that is present). An object of objects
     counts as a list of them, each with its key as "id": ASQA's release has this form. With `plain`, an object of other
@@ -199,7 +199,7 @@ class Rows:
 
 
 def _look_inside(value: Any, source: Path | ParsedJson, inside: Sequence[str]) -> Any:
-    """What is under the keys; raise `DamagedData` for an object with other splits."""
+    """Return what is under the keys; raise `DamagedData` for an object with other splits."""
     for key in inside:
         if isinstance(value, dict) and key in value:
             value = value[key]
@@ -216,7 +216,7 @@ def _add_id(key: str, item: Any, plain: str) -> Any:
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
-    """Whether it is a whole number; Python counts True as one, JSON does not."""
+    """Tell whether it is a whole number; Python counts True as one, JSON does not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -284,25 +284,25 @@ class IdMaker:
         return self.make_unique(digest[:16])
 
     def make_unique(self, key: str) -> str:
-        """The key itself the first time, then `key#2`, `key#3` …"""
+        """Return the key itself the first time, then `key#2`, `key#3` …"""
         self._seen[key] += 1
         count = self._seen[key]
         return key if count == 1 else f"{key}#{count}"
 
 
 def single_answer(answers: tuple[str, ...]) -> tuple[Annotation, ...]:
-    """The annotations of a question with one answer; none where there is no answer."""
+    """Return the annotations of a question with one answer; none where there is no answer."""
     return several_answers((QAPair(answers),) if answers else ())
 
 
 def several_answers(pairs: tuple[QAPair, ...]) -> tuple[Annotation, ...]:
-    """The annotations of a question with these answers, however many."""
+    """Return the annotations of a question with these answers, however many."""
     kind: AnnotationKind = "multipleQAs" if len(pairs) > 1 else "singleAnswer"
     return (Annotation(kind, pairs),) if pairs else ()
 
 
 def split_references(question: str) -> tuple[str, ...]:
-    """The wordings that AmbigNQ accepts for a rewrite.
+    """Return the wordings that AmbigNQ accepts for a rewrite.
 
     >>> split_references("Who sang it in 1990?|Who was the 1990 singer?")
     ('Who sang it in 1990?', 'Who was the 1990 singer?')
@@ -311,7 +311,7 @@ def split_references(question: str) -> tuple[str, ...]:
 
 
 def parse_annotations(row: Row) -> tuple[Annotation, ...]:
-    """The annotations of a row in AmbigNQ's form."""
+    """Return the annotations of a row in AmbigNQ's form."""
     annotations = tuple(map(_parse_annotation, row.rows("annotations")))
     if not annotations:
         raise row.bad("'annotations' is empty")

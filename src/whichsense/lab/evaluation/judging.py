@@ -71,7 +71,7 @@ class Marks:
         return [mark for mark in RUBRIC if getattr(self, mark) is None]
 
     def labels(self) -> dict[str, bool]:
-        """The four marks, and what follows from them.
+        """Return the four marks, and what follows from them.
 
         >>> Marks(answer=True, true=True, apart=True, fluent=False).labels()["good"]
         False
@@ -156,7 +156,7 @@ class Form:
         return sum(len(question.gold) for question in self.questions)
 
     def to_json(self) -> dict[str, Any]:
-        """The form as JSON values, with the rubric for those who fill it in by hand."""
+        """Return the form as JSON values, with the rubric for those who fill it in by hand."""
         fields: dict[str, Any] = {
             "schema": _SCHEMA,
             "reader": self.reader,
@@ -250,7 +250,7 @@ def draw_form(
 
 
 def draw_questions(questions: list[Question], seed: int) -> list[Question]:
-    """All questions in an order that the seed alone decides."""
+    """Return all questions in an order that the seed alone decides."""
     drawn = list(questions)
     random.Random(seed).shuffle(drawn)
     return drawn
@@ -294,7 +294,7 @@ def _choose(wanted: int, least: int, journal: Journal) -> tuple[list[JudgedQuest
 
 
 def _gold_readings(question: Question) -> tuple[tuple[str, ...], ...]:
-    """The answers' names of the first annotation with the most readings; nothing where no answer is known."""
+    """Return the answers' names of the first annotation with the most readings; nothing where no answer is known."""
     sets = question.answer_sets
     return max(sets, key=len) if sets else ()
 
@@ -378,7 +378,7 @@ def _refuse_another_form(first: Form, first_path: Path, form: Form, path: Path) 
 
 
 def _without_marks(form: Form) -> list[JudgedQuestion]:
-    """The questions and readings that were to be judged."""
+    """Return the questions and readings that were to be judged."""
     return [
         replace(
             question,
@@ -405,7 +405,7 @@ def _refuse_missing_marks(form: Form, path: Path) -> None:
 
 
 def _name_readers(forms: Sequence[Form], paths: Sequence[Path]) -> tuple[str, ...]:
-    """Each reader's name, or the file's; with a number where two are the same."""
+    """Return each reader's name, or the file's; with a number where two are the same."""
     names: list[str] = []
     for form, path in zip(forms, paths, strict=True):
         name = form.reader or path.stem
@@ -497,7 +497,7 @@ class ReadingsResult:
 
 
 def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
-    """The table of one or several readers' filled forms of the same form."""
+    """Return the table of one or several readers' filled forms of the same form."""
     files = [Path(path) for path in paths]
     judged = load_judged(files)
     form = judged.form
@@ -591,7 +591,7 @@ def _areas(judged: Judged) -> dict[str, Area]:
 
 
 def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Labels]]) -> Area:
-    """The areas of one score over the readings that have it, each once for every reader."""
+    """Return the areas of one score over the readings that have it, each once for every reader."""
     judged = [
         (labels, score)
         for reader in flat
@@ -631,6 +631,6 @@ def _bands(judged: Judged) -> list[Band]:
 
 
 def _mean_shares(flat: Sequence[Sequence[Labels]], places: Sequence[int]) -> dict[str, float]:
-    """The share of these readings with each label, over all readers."""
+    """Return the share of these readings with each label, over all readers."""
     own = [labels[place] for labels in flat for place in places]
     return {name: sum(one[name] for one in own) / len(own) for name in LABELS}

@@ -210,7 +210,7 @@ def _file_name(system: str) -> str:
 
 
 def _load_table(entry: LeaderboardEntry) -> SystemSettings | None:
-    """The table of an entry's system, under the entry's name; None where predictions are given."""
+    """Return the table of an entry's system, under the entry's name; None where predictions are given."""
     if entry.predictions:
         return None
     table = load_settings(entry.file or entry.provider)

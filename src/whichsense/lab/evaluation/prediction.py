@@ -85,7 +85,7 @@ def _gold_context(question: Question, number: int, pair: QAPair) -> tuple[Span, 
 
 
 def _spans(pair: QAPair, hits: Sequence[Hit]) -> tuple[Span, ...]:
-    """The first place of the answer in every hit that holds it."""
+    """Return the first place of the answer in every hit that holds it."""
     aliases = "|".join(re.escape(alias) for alias in pair.answers if alias.strip())
     if not aliases:
         return ()
@@ -98,7 +98,7 @@ def _spans(pair: QAPair, hits: Sequence[Hit]) -> tuple[Span, ...]:
 
 
 def with_clarification(question: Question, case: Case) -> Case:
-    """The case with the gold clarification question; its options are bound to no reading."""
+    """Return the case with the gold clarification question; its options are bound to no reading."""
     if not isinstance(question, ClarifiedQuestion):
         raise BadInput(
             f"Question '{question.id}' has no gold clarification. Use one of CAmbigNQ's datasets."
@@ -125,7 +125,7 @@ class GivenDocuments:
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
     ) -> list[list[Hit]]:
-        """All documents of each question, whatever k and method are."""
+        """Return all documents of each question, whatever k and method are."""
         return [self._hits[question] for question in questions]
 
     def passage(self, identifier: str) -> Passage:
@@ -200,7 +200,7 @@ class Setting:
             )
 
     def run(self, answerer: Answerer, questions: Sequence[Question]) -> list[Case]:
-        """The cases of some questions, as far as the goal needs them."""
+        """Return the cases of some questions, as far as the goal needs them."""
         texts = [question.text for question in questions]
         if self.goal == "readings":
             return answerer.run(texts)
@@ -225,7 +225,7 @@ class Setting:
         return replace(case, clarification=offered.clarification)
 
     def _advance(self, pipeline: Pipeline, question: Question, case: Case) -> Case:
-        """The case with what the dataset gives, and with what is made from it."""
+        """Return the case with what the dataset gives, and with what is made from it."""
         if self.given == "clarification":
             return with_clarification(question, case)
         case = with_gold_readings(question, case)
@@ -234,7 +234,7 @@ class Setting:
         return replace(case, clarification=pipeline.clarify(case))
 
     def prediction(self, answerer: Answerer, case: Case, rewrites: bool) -> Any:
-        """What is written of a case, as JSON values."""
+        """Return what is written of a case, as JSON values."""
         if self.goal == "ambiguity":
             return {"ambiguous": is_called_ambiguous(case), "score": case.ambiguous}
         if self.goal == "clarification":
@@ -246,7 +246,7 @@ class Setting:
         return official_readings(case.readings, rewrites)
 
     def _clarified_answers(self, answerer: Answerer, case: Case) -> dict[str, Any]:
-        """The options with an answer each; the answers without asking; whether the system would ask."""
+        """Return the options with an answer each; the answers without asking; whether the system would ask."""
         clarification = case.clarification
         options = []
         if clarification is not None and isinstance(answerer, Pipeline):
@@ -296,13 +296,13 @@ _STEPS: dict[str, Literal["readings", "clarification", "long answer"]] = {
 
 
 def _is_held_back(answerer: Answerer, case: Case) -> bool:
-    """Whether a system that has a detector calls the question unambiguous: then nothing is asked."""
+    """Tell whether a system that has a detector calls the question unambiguous: then nothing is asked."""
     has_detector = isinstance(answerer, Pipeline) and answerer.detector is not None
     return has_detector and case.is_ambiguous is False
 
 
 def _ungrouped(clarification: Clarification) -> tuple[Option, ...]:
-    """The options that have no narrower ones."""
+    """Return the options that have no narrower ones."""
     return tuple(
         chain.from_iterable(option.options or (option,) for option in clarification.options)
     )
@@ -322,7 +322,7 @@ def _in_dialogue(question: str, clarification: Clarification, answers: Sequence[
 
 
 def is_called_ambiguous(case: Case) -> bool:
-    """What the system's detector says; without one, whether there are several readings."""
+    """Return what the system's detector says; without one, whether there are several readings."""
     if case.is_ambiguous is None:
         return len(case.readings) > 1
     return case.is_ambiguous
@@ -407,7 +407,7 @@ class Journal:
             self.report(progress)
 
     def missing(self, size: int) -> list[Sequence[Question]]:
-        """The questions without a record, in batches of `size`."""
+        """Return the questions without a record, in batches of `size`."""
         todo = [question for question in self.questions if question.id not in self._records]
         return [todo[start : start + size] for start in range(0, len(todo), size)]
 
@@ -429,7 +429,7 @@ class Journal:
         return [self._records[question.id] for question in self.questions]
 
     def answered(self) -> Iterator[tuple[Question, dict[str, Any]]]:
-        """The questions that have a record, in their order, each with it."""
+        """Yield the questions that have a record, in their order, each with it."""
         for question in self.questions:
             if question.id in self._records:
                 yield question, self._records[question.id]
@@ -471,7 +471,7 @@ class Predicted:
 def questions_of(
     dataset: str, data_dir: str | Path | None = None, limit: int | None = None
 ) -> tuple[list[Question], list[Path]]:
-    """The questions of a dataset, and the files that they are from.
+    """Return the questions of a dataset, and the files that they are from.
 
     `dataset` is a name, a file in AmbigNQ's form, or several joined by "+".
     """
@@ -489,7 +489,7 @@ def questions_of(
 def loaded_elsewhere(
     settings: SystemSettings, index: Searchable, policy: Policy
 ) -> LoadedOnce[Answerer]:
-    """A system as each worker of an executor loads it. One core is a worker's share."""
+    """Return a system as each worker of an executor loads it. One core is a worker's share."""
     return LoadedOnce(partial(built_answerer, settings, travelling(index), policy, 1))
 
 
@@ -570,12 +570,12 @@ def predict(
 
 
 def beside(out: Path) -> Path:
-    """Where the facts about a prediction file lie: what made it, and how long it took."""
+    """Return where the facts about a prediction file lie: what made it, and how long it took."""
     return out.with_name(f"{out.name}.about.json")
 
 
 def is_of(out: Path, system: Mapping[str, Any], dataset: str, setting: Setting = READINGS) -> bool:
-    """Whether a prediction file is there and was made by this very system over this dataset in this setting."""
+    """Tell whether a prediction file is there and was made by this very system over this dataset in this setting."""
     if not out.exists() or not beside(out).exists():
         return False
     where = read_json(beside(out))["provenance"]

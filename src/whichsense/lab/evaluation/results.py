@@ -61,14 +61,14 @@ class Result:
     notes: Sequence[str] = ()
 
     def label(self, metric: str) -> str:
-        """A metric's name with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
+        """Return a metric's name with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
         setting = BY_MODEL.get(metric, "")  # "" is never a setting
         if setting not in self.settings:
             return metric
         return f"{metric} ({setting}: {self.settings[setting]})"
 
     def as_dict(self, per_question: bool = False) -> dict[str, Any]:
-        """The JSON form: metrics and counts by name, then intervals, settings and notes."""
+        """Return the JSON form: metrics and counts by name, then intervals, settings and notes."""
         table = {
             "dataset": self.dataset,
             "name": self.name,
@@ -126,7 +126,7 @@ Statistic = Callable[[Mapping[str, "Array"]], "Array"]
 
 
 def ratio_of(numerator: str, denominator: str) -> Statistic:
-    """The ratio of two columns' sums; 0 where there is nothing to divide by."""
+    """Return the ratio of two columns' sums; 0 where there is nothing to divide by."""
 
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
@@ -210,7 +210,7 @@ def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean; None where there are no values."""
+    """Return the mean; None where there are no values."""
     return sum(values) / len(values) if values else None
 
 
@@ -238,7 +238,7 @@ def describe_ids(ids: Iterable[str]) -> str:
 
 
 def input_name(source: object, otherwise: str) -> str:
-    """The path of a file, as messages show it; `otherwise` for objects."""
+    """Return the path of a file, as messages show it; `otherwise` for objects."""
     return str(source) if isinstance(source, str | Path) else otherwise
 
 
@@ -351,7 +351,7 @@ class Comparison:
     means: Mapping[str, tuple[float, float]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         metrics = {
             name: {
                 **dict(zip("ab", self.means[name], strict=True)),
@@ -363,7 +363,7 @@ class Comparison:
         return {"a": self.a, "b": self.b, "dataset": self.dataset, "n": self.n, "metrics": metrics}
 
     def verdict(self, metric: str) -> str:
-        """Which system is better by a metric; neither, if chance may explain the difference."""
+        """Say which system is better by a metric; neither, if chance may explain the difference."""
         test = self.tests[metric]
         if test.p_permutation >= _ALPHA:
             return "may be luck"
@@ -411,7 +411,7 @@ def _refuse_different_questions(a: Result, b: Result) -> None:
 
 
 def _group_metrics(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
-    """The metrics that both results have numbers for, by the ids of the questions that have them."""
+    """Return the metrics that both results have numbers for, by the ids of the questions that have them."""
     first = next(iter(a.questions.values()))
     groups: dict[tuple[str, ...], list[str]] = {}
     for metric, value in first.items():
@@ -432,7 +432,7 @@ def _same_model(a: Result, b: Result, metric: str) -> bool:
 
 
 def _scored_ids(result: Result, metric: str, ids: Iterable[str]) -> tuple[str, ...]:
-    """The questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
+    """Return the questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
     multi_only = metric in QUESTION_METRICS
     return tuple(
         key
@@ -495,14 +495,14 @@ def read_predictions(
 
 
 def _follows_gold(body: Sequence[Any], answers_only: bool) -> bool:
-    """Whether a list has one prediction per gold question, in their order."""
+    """Tell whether a list has one prediction per gold question, in their order."""
     if not body or any(isinstance(item, dict) for item in body):
         return False
     return answers_only or hasattr(body[0], "readings")
 
 
 def _as_json(prediction: Any, answers_only: bool) -> Any:
-    """The official form of a case (anything with `readings`) or of a list of readings; JSON stays as it is."""
+    """Return the official form of a case (anything with `readings`) or of a list of readings; JSON stays as it is."""
     readings = getattr(prediction, "readings", prediction)
     if not isinstance(readings, list | tuple):
         return prediction
@@ -528,7 +528,7 @@ def _table_of_records(body: Sequence[Any], where: str) -> dict[str, Any]:
 
 
 def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
-    """The ids and predictions of one record."""
+    """Return the ids and predictions of one record."""
     if not isinstance(record, dict):
         raise BadInput(
             f"'{where}', record {number}: an object with 'id' and 'prediction' is needed, not {_kind(record)}."
@@ -547,7 +547,7 @@ def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
 
 
 def _kind(value: Any) -> str:
-    """The JSON type of a value, for messages."""
+    """Return the JSON type of a value, for messages."""
     return _KINDS.get(type(value), "a number")
 
 

@@ -213,7 +213,7 @@ def _score_nq(
 
 
 def _means(questions: Mapping[str, Scores], count: int) -> Result:
-    """The means of each question's first `count` scores."""
+    """Return the means of each question's first `count` scores."""
     rows = list(questions.values())
     names = list(rows[0])[:count]
     measures = Measures(rows, *names)

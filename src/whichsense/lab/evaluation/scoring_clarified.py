@@ -305,7 +305,7 @@ def _read_official_clarified(rows: Rows) -> Iterator[Question]:
 
 
 def _gold_answers(row: Row) -> tuple[tuple[str, ...], ...]:
-    """The aliases of each option's answer: a list of lists, or of objects with `answer`."""
+    """Return the aliases of each option's answer: a list of lists, or of objects with `answer`."""
     value = row.value.get("clarification_answers")
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return tuple(item.texts("answer") for item in row.rows("clarification_answers"))

@@ -234,7 +234,7 @@ def _measure(rows: Sequence[_Scores], variant: _Variant, has_reader: bool) -> Me
 
 
 def _highest_mean(names: Sequence[str]) -> Statistic:
-    """The highest of several columns' means."""
+    """Return the highest of several columns' means."""
 
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np

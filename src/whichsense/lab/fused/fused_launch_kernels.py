@@ -30,7 +30,7 @@ def _gelu_grid(u, times=1):
 
 
 def _programs(x: Tensor) -> int:
-    """Of the norms: each takes many rows, so that what they add up to the weights' gradients is small."""
+    """Return how many programs compute a norm: each takes many rows, so that their sums are few."""
     most = torch.cuda.get_device_properties(x.device).multi_processor_count * 16 if x.is_cuda else 3
     return min(x.shape[0], most)
 

@@ -185,7 +185,7 @@ def fused_layer(
 def fused_encoder(
     x: Tensor, layers: Sequence[EncoderWeights], rows: RaggedRows, plan: Plan, *, saves_memory: bool
 ) -> Tensor:
-    """All layers; with `saves_memory` each one's inside is computed anew on the way back."""
+    """Run all layers; with `saves_memory` each one's inside is computed anew on the way back."""
     same = x
     seeds = torch.randint(0, 2**32, (len(layers), 4, 2), device=x.device)
     for weights, seed in zip(layers, seeds, strict=True):
@@ -222,7 +222,7 @@ class FusedNetwork(Network):
         return fused_encoder(x, stack, passages, plan, saves_memory=self._saves_memory)
 
     def _plan(self, x: Tensor, longest: int) -> Plan | None:
-        """The plan of a training step in fused kernels; None if the step does not use them.
+        """Return the plan of a training step in fused kernels; None if the step does not use them.
 
         `x` is like the input of the layers.
         """

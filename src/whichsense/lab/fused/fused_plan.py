@@ -21,7 +21,7 @@ _WIDE_RESULTS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >=
 
 
 def kernels(x: Tensor) -> Any:
-    """The module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
+    """Return the module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
     if not x.is_cuda:
         return fused_reference
     from whichsense.lab.fused import fused_launch_kernels
@@ -64,7 +64,7 @@ class Plan:
 
 
 def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
-    """Whether kernels can compute the layers: BART's, on a GPU, with Triton, which comes with PyTorch for CUDA."""
+    """Tell whether kernels can compute the layers: BART's, on a GPU, with Triton, which comes with PyTorch for CUDA."""
     is_bart = not style.norm_first and not style.root_mean_square and style.activation == "gelu"
     is_power_of_two = style.width & (style.width - 1) == 0
     is_half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
@@ -84,7 +84,7 @@ _LENGTHS = (70, 3, 140)
 def failures(
     size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
 ) -> list[str]:
-    """The kernels whose results differ from PyTorch's, with the relative error."""
+    """Return the kernels whose results differ from PyTorch's, with the relative error."""
     from whichsense.lab.fused import fused_launch_kernels
 
     trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
@@ -102,7 +102,7 @@ class KernelTrials:
         self._failures: list[str] = []
 
     def passes(self, plan: Plan, x: Tensor, inner: int) -> bool:
-        """Whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
+        """Tell whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
         if self._plan != plan:
             self._failures = failures(x.shape[1], inner, plan, x.dtype, x.device)
             self._plan = plan

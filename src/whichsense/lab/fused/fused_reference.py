@@ -18,7 +18,7 @@ _WORD = 0xFFFFFFFF
 
 
 def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
-    """Whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
+    """Tell whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
 
     Two rounds of multiply and shift, decided by two seeds. Recomputing it costs less than storing it.
     """
@@ -29,13 +29,13 @@ def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
 
 
 def keep_mask(shape: Sequence[int], seed: Tensor, dropped: int) -> Tensor:
-    """A mask of this shape, True where dropout keeps a value. Values are numbered in row-major order."""
+    """Return a mask of this shape, True where dropout keeps a value. Values are numbered in row-major order."""
     numbers = torch.arange(math.prod(shape), device=seed.device)
     return is_kept(numbers, seed, dropped).view(tuple(shape))
 
 
 def thinned(x: Tensor, keep: Tensor, dropped: int) -> Tensor:
-    """What dropout keeps, scaled up by what it drops; zeros elsewhere."""
+    """Return what dropout keeps, scaled up by what it drops; zeros elsewhere."""
     return torch.where(keep, x * (2**32 / (2**32 - dropped)), 0.0)
 
 
@@ -90,7 +90,7 @@ def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
 
 
 def gelu_backward(dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int) -> tuple[Tensor, Tensor]:
-    """The gradient of u, and its sum over the tokens."""
+    """Return the gradient of u, and its sum over the tokens."""
     wide = u.float()
     slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(
         -wide * wide / 2
@@ -114,7 +114,7 @@ def attention_backward(
     dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: RaggedRows, seed: Tensor, *, heads: int, scale: float,
     dropped: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The gradient of qkv, and its sum over the tokens (the keys' is zero, by any bias)."""
+    """Return the gradient of qkv, and its sum over the tokens (the keys' is zero, by any bias)."""
     q, k, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
     g = rows.padded(dout.float().view(len(dout), heads, -1)).transpose(1, 2)
     dp = g @ v.transpose(-1, -2)

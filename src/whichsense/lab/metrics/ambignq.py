@@ -69,7 +69,7 @@ def f1_answers(
 def _matching_answers(
     gold: Sequence[Sequence[str]], predicted: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """The indices of every gold and predicted answer that are equal after normalization."""
+    """Return the indices of every gold and predicted answer that are equal after normalization."""
     if not gold or not predicted:
         raise BadInput("F1 over answers needs at least one gold and one predicted answer.")
     forms = list(map(normal_form, predicted))
@@ -109,7 +109,7 @@ def _greedy_f1(matches: Sequence[_Match], metric: int, size: int) -> float:
 
 
 def _paper_f1(matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int) -> float:
-    """Every prediction takes its best gold answer, whether another has taken it or not."""
+    """Give every prediction its best gold answer, whether another has taken it or not."""
     best: dict[int, float] = {}
     for _, j, scores in matches:
         best[j] = max(best.get(j, 0.0), scores[metric])
@@ -124,7 +124,7 @@ _F1_BY_VARIANT: dict[Variant, _F1] = {
 
 
 def references(question: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each wording of a gold question; wordings are separated by "|".
+    """Return the words of each wording of a gold question; wordings are separated by "|".
 
     >>> references("Who was king?|Who was the ruler?")
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))

@@ -16,7 +16,7 @@ normal_form = lru_cache(maxsize=2**16)(normalize)
 
 
 def matches(prediction: str, aliases: Iterable[str]) -> bool:
-    """Whether an answer equals one of its gold aliases after normalization.
+    """Tell whether an answer equals one of its gold aliases after normalization.
 
     >>> matches("The Beatles", ["Beatles", "Fab Four"])
     True
@@ -83,7 +83,7 @@ class SetScores:
 
 
 def contains_answer(one: str, other: str) -> bool:
-    """Whether two answers are the same, or one holds all words of the other in a row.
+    """Tell whether two answers are the same, or one holds all words of the other in a row.
 
     >>> contains_answer("3,559 people", "3,559"), contains_answer("Ann", "Annabel"), contains_answer("", "Ann")
     (True, False, False)
@@ -123,7 +123,7 @@ def _matches(one: str, other: str, strict: bool) -> bool:
 
 
 def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int | None]:
-    """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
+    """Return for each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
     A text holds an alias where it occurs as whole words after normalization. Every text is normalized once, and only
     as far down as answers are missing.
@@ -157,7 +157,7 @@ def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list
 
 
 def _found_within(ranks: Sequence[int | None], k: int) -> int:
-    """How many gold answers are in the top k."""
+    """Return how many gold answers are in the top k."""
     count = 0
     for rank in ranks:
         if rank is not None and rank <= k:
@@ -166,7 +166,7 @@ def _found_within(ranks: Sequence[int | None], k: int) -> int:
 
 
 def answer_recall(ranks: Sequence[int | None], k: int) -> float:
-    """The share of gold answers in the top k.
+    """Return the share of gold answers in the top k.
 
     >>> answer_recall([1, 7, None, 3], k=5)
     0.5
@@ -175,7 +175,7 @@ def answer_recall(ranks: Sequence[int | None], k: int) -> float:
 
 
 def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
-    """Whether a gold answer is in the top k.
+    """Tell whether a gold answer is in the top k.
 
     >>> any_answer_recall([None, 7], k=5), any_answer_recall([None, 7], k=10)
     (0.0, 1.0)

@@ -44,7 +44,7 @@ class PairedTest:
 
 
 def middle(scores: Sequence[float]) -> float:
-    """The median of the bootstrap, which ASQA's script prints in place of the mean.
+    """Return the median of the bootstrap, which ASQA's script prints in place of the mean.
 
     >>> middle([0.25, 0.25])
     0.25
@@ -58,7 +58,7 @@ def middle(scores: Sequence[float]) -> float:
 
 
 def quantile(values: Array, share: float) -> float:
-    """The value below which a share of the values lies, interpolated.
+    """Return the value below which a share of the values lies, interpolated.
 
     >>> import numpy as np
     >>> quantile(np.array([4.0, 1.0, 2.0, 3.0]), 0.5)

@@ -66,7 +66,7 @@ class ReaderItem:
     def gold_spans(
         self, passage: Passage, row: InputRow, longest: int
     ) -> list[tuple[int, int, int]]:
-        """The token spans of a row that are gold answers: first token, last token, number of the answer."""
+        """Return the token spans of a row that are gold answers: first token, last token, number of the answer."""
         first_tokens: dict[int, int] = {}  # by the character at which a token begins
         last_tokens: dict[int, int] = {}  # by the character at which it ends
         for token, (start, end) in enumerate(row.places):
@@ -113,7 +113,7 @@ def build_items(
 def _build_item(
     question: Question, passages: dict[str, Passage], evidence: EvidenceSearch
 ) -> ReaderItem:
-    """The item of one question; annotated passages that are missing in `passages` are added to it."""
+    """Return the item of one question; annotated passages that are missing in `passages` are added to it."""
     annotated = _annotated_passages(question)
     for keys in annotated:
         for key in sorted(keys):
@@ -148,7 +148,7 @@ def _candidate_passages(
 
 
 def _annotated_passages(question: Question) -> list[set[str]]:
-    """For each distinct answer the ids of the passages that annotators named for it."""
+    """Return for each distinct answer the ids of the passages that annotators named for it."""
     annotated = []
     for aliases in question.answers:
         forms = set(map(normal_form, aliases))
@@ -163,7 +163,7 @@ def _annotated_passages(question: Question) -> list[set[str]]:
 
 
 def _find_answer(aliases: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """The character spans of a text that are an answer in whole words, under any of its aliases.
+    """Return the character spans of a text that are an answer in whole words, under any of its aliases.
 
     >>> _find_answer(["Lon Chaney Sr.", "Lon Chaney"], "In it Lon  Chaney (Lon Chaney, Sr.) plays.")
     [(6, 17), (19, 33)]

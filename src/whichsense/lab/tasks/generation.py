@@ -159,7 +159,7 @@ def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
 def read_answers(
     reader: SeqReader, questions: Sequence[str], evidence: EvidenceSearch
 ) -> list[list[str]]:
-    """A reader's answers to questions, over the hits of each."""
+    """Return a reader's answers to questions, over the hits of each."""
     cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
     return [[candidate.answer for candidate in case.answers] for case in reader.read(cases)]
 
@@ -209,7 +209,7 @@ class ReadExample:
 def build_answer_prediction(
     options: AnswerPredictionOptions, more: Sequence[Question] = (), files: Sequence[Path] = ()
 ) -> Generation[ReadExample]:
-    """The task; co-training adds `more` training questions, which `files` hold."""
+    """Build the task; co-training adds `more` training questions, which `files` hold."""
     data, form = options.data, options.form
     train, dev, evidence = data.all_searched(form.passages, more)
     codec = generator.load_codec(located(options.model.base), form)
@@ -248,19 +248,19 @@ def read_examples(
 
 
 def all_aliases(question: Question) -> Aliases:
-    """The aliases of all answers of a question, in order."""
+    """Return the aliases of all answers of a question, in order."""
     return tuple(chain.from_iterable(question.answers))
 
 
 def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
-    """The aliases that some passage holds."""
+    """Return the aliases that some passage holds."""
     return tuple(alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1))
 
 
 def encode_reading(
     form: InputForm, order: str, codec: Codec, example: ReadExample, rng: random.Random
 ) -> EncodedExample:
-    """The target is one combination of aliases, drawn at random."""
+    """Encode a question with one combination of aliases, drawn at random, as its target."""
     inputs = composed(codec, form, [example.question], example.hits)
     # One alias for each answer.
     combinations = list(islice(product(*example.answers), _COMBINATIONS))
@@ -359,7 +359,7 @@ def _load_pipeline(name: str) -> Any:
 
 
 def delete_span(question: str, rng: random.Random, tag: _Tagger = tag_by_list) -> str | None:
-    """The question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
+    """Return the question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
 
     >>> delete_span("Who wrote the play the Crucible?", random.Random(3))
     'Who wrote the play?'
@@ -452,7 +452,7 @@ def build_question_disambiguation(
 
 
 def _pair_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_RewriteExample]:
-    """Every reading that annotators wrote a question for."""
+    """Yield every reading that annotators wrote a question for."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
         if annotation.is_single:
@@ -467,7 +467,7 @@ def _pair_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_Re
 
 
 def _single_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_RewriteExample]:
-    """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
+    """Yield a question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
     aliases = all_aliases(question)
     answers = held_aliases(aliases, hits) or aliases
@@ -559,7 +559,7 @@ def _measure_restored(
     beams: int,
     generator: Generator,
 ) -> Mapping[str, float]:
-    """How well questions are restored: against the prompt that each was cut down to."""
+    """Return how well questions are restored: against the prompt that each was cut down to."""
     codec, form = generator.codec, generator.form
     # Seeded by the question: every evaluation sees the same prompts.
     prompts = [

@@ -92,7 +92,7 @@ class EncoderTask(ItemTask[Network]):
         raise NotImplementedError
 
     def build(self) -> Network:
-        """The network over the base, with the weights of `model.start`, if it is given."""
+        """Build the network over the base, with the weights of `model.start`, if it is given."""
         model: EncoderModel = self.options.model
         network = self.network(inputs.encoder(located(model.base)))
         if model.start:
@@ -123,7 +123,7 @@ class PassageList:
     bad: tuple[Passage, ...]
 
     def rng(self, seed: str) -> random.Random:
-        """A generator for this list alone, so that a batch does not depend on the others."""
+        """Return a generator for this list alone, so that a batch does not depend on the others."""
         return random.Random(f"{seed}/{self.question.id}")
 
 
@@ -152,7 +152,7 @@ def build_lists(questions: Sequence[Question], evidence: EvidenceSearch) -> list
 def draw_pairs(
     lists: Sequence[PassageList], hard: int, seed: str
 ) -> tuple[list[Passage], list[Passage]]:
-    """For each question one passage that answers it, and `hard` that do not, with repetition."""
+    """Return for each question one passage that answers it, and `hard` that do not, with repetition."""
     positives = []
     negatives: list[Passage] = []
     for one in lists:
@@ -194,7 +194,7 @@ def passage_texts(passages: Sequence[Passage]) -> list[str]:
 
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
-    """The passages of all questions, by id."""
+    """Return the passages of all questions, by id."""
     return {passage.id: passage for one in lists for passage in (*one.good, *one.bad[:_HARD])}
 
 
@@ -317,7 +317,7 @@ def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
 
 
 def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
-    """The ids of passages as numbers that are the same in every process."""
+    """Return the ids of passages as numbers that are the same in every process."""
     numbers = [
         int.from_bytes(hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big")
         for passage in passages
@@ -384,7 +384,7 @@ class _RerankerTask(EncoderTask[CrossEncoder]):
         return {"rows": padded(rows, self.pad), "sizes": sizes}
 
     def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
-        """The mean over lists of minus the log likelihood of the first passage."""
+        """Return the mean over lists of minus the log likelihood of the first passage."""
         losses = [
             scores.logsumexp(0) - scores[0]
             for scores in torch.split(model(batch["rows"]).relevance, batch["sizes"])
@@ -401,7 +401,7 @@ class _RerankerTask(EncoderTask[CrossEncoder]):
 
 
 def _sort_by_score(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
-    """The highest score first; equal ones keep their order."""
+    """Order by score, the highest first; equal ones keep their order."""
     places = sorted(range(len(passages)), key=lambda place: -scores[place])
     return [passages[place] for place in places]
 

@@ -129,7 +129,7 @@ class StaticNet(nn.Module):
         )
 
     def table(self, vocabulary: Mapping[str, int]) -> VectorTable:
-        """The weights as they are used: token vectors in int8."""
+        """Return the weights as they are used: token vectors in int8."""
         vectors = _numpy(self.vectors)
         # One scale for each token, so that its largest number becomes 127.
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
@@ -404,7 +404,7 @@ class StaticTask(ItemTask[StaticNet]):
         teacher: tuple[Tensor, ...],
         same: Tensor,
     ) -> dict[str, Tensor]:
-        """All scores are [questions, passages]; the first passages are the questions' own."""
+        """Compute losses of scores [questions, passages]; the first passages are the questions' own."""
         temperature = self.options.objective.temperature
         own = torch.arange(len(questions), device=questions.device)
         # The same passage elsewhere in the batch is not a negative.

@@ -106,7 +106,7 @@ class Settings:
 
 
 def rate_share(step: int, total: int, settings: Settings) -> float:
-    """The share of the full learning rate at a step, counted from 0.
+    """Return the share of the full learning rate at a step, counted from 0.
 
     >>> [rate_share(step, 10, Settings(steps=10, warmup=2)) for step in (0, 1, 2, 6, 9)]
     [0.5, 1.0, 1.0, 0.5, 0.125]
@@ -158,7 +158,7 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
 
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
-    """The prefixes with a learning rate of their own that a parameter's name begins with."""
+    """Return the prefixes with a learning rate of their own that a parameter's name begins with."""
     return [prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")]
 
 
@@ -245,7 +245,7 @@ class TrainingStep(Generic[ModelT, BatchT]):
         return norm, settings.learning_rate * share
 
     def pop_means(self, step: int) -> dict[str, float]:
-        """The mean loss and its parts since the last call; a loss that is not finite is an error."""
+        """Return the mean loss and its parts since the last call; a loss that is not finite is an error."""
         means = {name: float(value) / self._steps for name, value in self._sums.items()}
         self._sums = {}
         self._steps = 0.0
@@ -287,7 +287,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
         self._workers: BatchWorkers | None = None
 
     def batches(self, epoch: int) -> Any:
-        """All batches of an epoch: an Iterable, mostly a Sequence."""
+        """Return all batches of an epoch: an Iterable, mostly a Sequence."""
         return self._task.batches(epoch, self._settings.seed)
 
     def remaining(
@@ -306,7 +306,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
         return self._workers.take(len(shard))
 
     def total_steps(self, batches: Iterable[BatchT]) -> int:
-        """The steps of the whole run, which the learning rate's schedule needs."""
+        """Return the steps of the whole run, which the learning rate's schedule needs."""
         settings = self._settings
         if not settings.epochs:
             return settings.steps
@@ -323,7 +323,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
             self._workers.close()
 
     def _places(self, epoch: int, position: int) -> Iterator[Place]:
-        """The places of this process's batches from here on, without end."""
+        """Yield the places of this process's batches from here on, without end."""
         while True:
             numbers = range(len(self.batches(epoch)))
             for number in self._shard(numbers, position):
@@ -411,7 +411,7 @@ def save(
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint that a run resumes from."""
+    """Return the checkpoint that a run resumes from."""
     return max((folder / _CHECKPOINTS).glob("step-*.pt"), default=None)
 
 
@@ -489,7 +489,7 @@ def begin(
 
 
 def _binding_tables(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe without its description, and without settings that do not change the weights."""
+    """Return a recipe without its description, and without settings that do not change the weights."""
     tables = dict(recipe)
     tables.pop("about", None)
     if "train" in tables:
@@ -500,7 +500,7 @@ def _binding_tables(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_difference(before: Any, now: Any, name: str) -> str:
-    """The first setting that is not the same.
+    """Return the first setting that is not the same.
 
     >>> _first_difference({"seed": 1, "a": {"b": 1}}, {"seed": 1, "a": {"b": 2}}, "train")
     'train.a.b (1 before, now 2)'

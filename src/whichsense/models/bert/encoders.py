@@ -75,7 +75,7 @@ class CrossEncoder(nn.Module):
 
 
 def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The batch without segments, if the architecture has none."""
+    """Return the batch without segments, if the architecture has none."""
     inputs = dict(batch)
     if getattr(config, "type_vocab_size", 0) <= 1:
         inputs.pop("token_type_ids", None)
@@ -106,7 +106,7 @@ def load_cross_encoder(
 def relevances(
     model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]
 ) -> list[float]:
-    """The relevance of each passage to the question (logits), in the order of the passages."""
+    """Return the relevance of each passage to the question (logits), in the order of the passages."""
     rows = inputs.pairs(question, passages, places=False)
     relevance = torch.zeros(len(rows))
     with inference(model):
@@ -144,7 +144,7 @@ class DualEncoder(nn.Module):
         return questions, self.vectors("passage", batch["passages"])
 
     def vectors(self, tower: str, batch: Mapping[str, Tensor]) -> Tensor:
-        """The state of the first token of each row (rows × width)."""
+        """Return the state of the first token of each row (rows × width)."""
         encoder = getattr(self, tower)
         hidden: Tensor = encoder(**fitting(self.config, batch)).last_hidden_state
         return hidden[:, 0].float()
@@ -165,7 +165,7 @@ class _Tower(nn.Module):
 def encode(
     model: DualEncoder, tower: str, rows: Sequence[InputRow], pad: int
 ) -> NDArray[np.float32]:
-    """The vectors of rows (rows × width), not normalized."""
+    """Return the vectors of rows (rows × width), not normalized."""
     vectors = np.zeros((len(rows), int(model.config.hidden_size)), dtype=np.float32)
     half = _Tower(model, tower)
     with inference(half):
@@ -205,7 +205,7 @@ class DPR:
         return int(self._parts[0].config.hidden_size) + 1
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The first line of a text is its title."""
+        """Encode texts whose first line is a title."""
         model, inputs, longest = self._parts
         passages = []
         for text in texts:
@@ -280,7 +280,7 @@ def find_answers(
     passages: Sequence[Passage],
     longest: int = LONGEST_ANSWER,
 ) -> list[Candidate]:
-    """The answers among the best spans of all passages, with their likelihoods, best first."""
+    """Return the answers among the best spans of all passages, with their likelihoods, best first."""
     rows = inputs.pairs(question, passages)
     if not rows:
         return []
@@ -303,7 +303,7 @@ def find_answers(
 def _best_spans(
     starts: Tensor, ends: Tensor, rows: Sequence[InputRow], longest: int
 ) -> Iterator[list[_ScoredSpan]]:
-    """The likeliest spans of each row of at most `longest` tokens."""
+    """Yield the likeliest spans of each row of at most `longest` tokens."""
     # rows × first token × last token, of which only the next `longest` are looked at.
     padded = functional.pad(ends, (0, longest - 1), value=-torch.inf)
     scores = (starts[:, :, None] + padded.unfold(1, longest, 1)).flatten(1)
@@ -348,7 +348,7 @@ def _merge_spans(
 
 
 def over_threshold(answers: Sequence[Candidate], gamma: float) -> list[Candidate]:
-    """The answers likelier than γ; the best one in any case."""
+    """Return the answers likelier than γ; the best one in any case."""
     likely = [answer for answer in answers[1:] if answer.score > gamma]
     return [*answers[:1], *likely]
 
@@ -391,7 +391,7 @@ def load_classifier(
 def probabilities(
     model: AmbiguityClassifier, inputs: Inputs, rows: Sequence[InputRow]
 ) -> list[float]:
-    """The probability of each question to be ambiguous."""
+    """Return the probability of each question to be ambiguous."""
     ambiguous = torch.zeros(len(rows))
     with inference(model):
         for places, logits in outputs(model, rows, inputs.tokenizer.pad_token_id):

@@ -99,7 +99,7 @@ class Inputs:
     def _row(
         self, ids: list[int], first: int = 0, text_start: int = 0, places: Places = ()
     ) -> InputRow:
-        """A row whose second segment begins at token `first`, if the tokenizer has segments."""
+        """Return a row whose second segment begins at token `first`, if the tokenizer has segments."""
         second = len(ids) - first if first and self._has_segments else 0
         segments = (0,) * (len(ids) - second) + (1,) * second
         return InputRow(tuple(ids), segments, text_start, places)
@@ -232,7 +232,7 @@ def compile_layers(encoder: nn.Module, *arguments: Any, **options: Any) -> None:
 
 
 def in_full(tensor: torch.Tensor) -> torch.autocast:
-    """A context in float32: bfloat16 is too coarse for scores that are compared."""
+    """Return a context in float32: bfloat16 is too coarse for scores that are compared."""
     return torch.autocast(tensor.device.type, enabled=False)
 
 
@@ -260,7 +260,7 @@ def inference(model: nn.Module) -> Iterator[None]:
 def outputs(
     model: nn.Module, rows: Sequence[InputRow], pad: int
 ) -> Iterator[tuple[list[int], Any]]:
-    """The model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
+    """Yield the model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
     device = _device_of(model)
     most = _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
     for places in by_length(rows, most):
@@ -285,7 +285,7 @@ class Described:
 
 
 def encoder(base: str | Path) -> nn.Module:
-    """A pretrained encoder without a pooler: nothing here uses it."""
+    """Return a pretrained encoder without a pooler: nothing here uses it."""
     return _without_pooler(partial(load_base, base))
 
 
@@ -331,13 +331,13 @@ def described(folder: str | Path, task: str = "") -> Described:
 
 
 def tokenizer_of(folder: Path) -> Inputs:
-    """The inputs that a folder's model was trained with."""
+    """Return the inputs that a folder's model was trained with."""
     longest = int(read_json(folder / ABOUT)["longest"])
     return Inputs(load_tokenizer(folder), longest)
 
 
 def empty_encoder(folder: Path) -> nn.Module:
-    """The encoder of a folder's config, without its weights."""
+    """Return the encoder of a folder's config, without its weights."""
     transformers = require("transformers", "train")
     config = transformers.AutoConfig.from_pretrained(folder)
     with torch.random.fork_rng():

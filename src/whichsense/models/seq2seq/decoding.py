@@ -98,7 +98,7 @@ def run_search(
     settings: Search,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Output]]:
-    """The best outputs of each question, best first, at most `beams` of them.
+    """Return the best outputs of each question, best first, at most `beams` of them.
 
     `prefixes` are tokens that each output must begin with. They are part of the output.
     """
@@ -113,7 +113,7 @@ def run_search(
 def _forced(
     questions: int, prefixes: Sequence[Sequence[int]] | None, device: torch.device
 ) -> Tensor:
-    """The prefixes as a table (questions, longest prefix), with -1 for padding."""
+    """Return the prefixes as a table (questions, longest prefix), with -1 for padding."""
     rows = prefixes or [()] * questions
     table = torch.full((questions, max(map(len, rows))), -1, dtype=torch.int64)
     for row, tokens in enumerate(rows):
@@ -122,7 +122,7 @@ def _forced(
 
 
 def _limits(forced: Tensor, settings: Search) -> Tensor:
-    """The most tokens of each output, with its own prefix (questions)."""
+    """Return the most tokens of each output, with its own prefix (questions)."""
     return settings.longest + (forced >= 0).sum(1)
 
 
@@ -168,12 +168,12 @@ def _greedy(
 
 
 def _checks_end(place: int, device: torch.device) -> bool:
-    """Whether to check if all are done: on a GPU at every eighth token, since the check waits for the GPU."""
+    """Tell whether to check if all are done: on a GPU at every eighth token, since the check waits for the GPU."""
     return device.type == "cpu" or place % 8 == 7
 
 
 def _strip(tokens: list[int], end: int, pad: int) -> list[int]:
-    """The tokens of an output before its end, without padding."""
+    """Return the tokens of an output before its end, without padding."""
     if end in tokens:
         tokens = tokens[: tokens.index(end)]
     return [token for token in tokens if token != pad]
@@ -251,7 +251,7 @@ class _Beams:
         self.scores = self.scores.masked_fill(cut, _FAR)
 
     def _is_over(self, place: int) -> Tensor:
-        """Whether no live hypothesis can beat the worst of the finished ones (questions)."""
+        """Tell whether no live hypothesis can beat the worst of the finished ones (questions)."""
         hope = self.scores.amax(-1) / max(place, 1)
         over: Tensor = self.finished_scores.amin(-1) >= hope
         return over

@@ -86,7 +86,7 @@ class Network(nn.Module):
         self._saves_memory = True
 
     def layers(self, dtype: torch.dtype | None = None) -> LayerWeights:
-        """The weights themselves; with `dtype`, a copy for inference."""
+        """Return the weights themselves; with `dtype`, a copy for inference."""
         if dtype is None:
             family = self.family
             return LayerWeights(
@@ -112,7 +112,7 @@ class Network(nn.Module):
     def _run_layers(
         self, x: Tensor, stack: Sequence[EncoderWeights], passages: RaggedRows
     ) -> Tensor:
-        """The encoder's layers over embedded tokens."""
+        """Run the encoder's layers over embedded tokens."""
         bias = self.family.encoder_bias(self.model, passages.longest, x.dtype)
         for weights in stack:
             inputs = (x, weights, passages, bias, self.family.encoder_style, self.training)
@@ -144,7 +144,7 @@ class Network(nn.Module):
             return family.logits(self.model, x)
 
     def forward(self, batch: Batch) -> Tensor:
-        """The mean loss over the labels, weighted if the batch has weights."""
+        """Return the mean loss over the labels, weighted if the batch has weights."""
         memory = self.encode(batch.ids, batch.passages)
         inputs = shift_labels(batch.labels, self.signs)
         scores = self.logits(memory, batch.questions, inputs)
@@ -247,7 +247,7 @@ class CausalNetwork(Network):
         return LayerWeights([], [])
 
     def forward(self, batch: Batch) -> Tensor:
-        """The mean loss over the labels, weighted if the batch has weights. Inputs have no loss."""
+        """Return the mean loss over the labels, weighted if the batch has weights. Inputs have no loss."""
         return mean_loss(self._scored(batch), batch, self.label_smoothing)
 
     def _scores(self, batch: Batch) -> Tensor:

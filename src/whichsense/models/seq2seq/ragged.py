@@ -155,7 +155,7 @@ def _attention(
 
 
 def has_kernel(query: Tensor) -> bool:
-    """Whether a kernel can compute attention over ragged rows without padding."""
+    """Tell whether a kernel can compute attention over ragged rows without padding."""
     return query.is_cuda and query.dtype in _HALF and query.shape[-1] % 8 == 0
 
 
@@ -256,7 +256,7 @@ class DecoderWeights(NamedTuple):
 
 
 def linear_of(*modules: nn.Linear) -> Linear:
-    """The weights of linear modules with the same input, as one matrix."""
+    """Return the weights of linear modules with the same input, as one matrix."""
     if len(modules) == 1:
         return Linear(modules[0].weight, modules[0].bias)
     weights: list[Tensor] = [module.weight for module in modules]
@@ -277,7 +277,7 @@ def check_activation(activation: str) -> None:
 
 
 def cast_weights(part: Any, dtype: torch.dtype) -> Any:
-    """The same named tuple with every tensor in another precision."""
+    """Return the same named tuple with every tensor in another precision."""
     if isinstance(part, Tensor):
         return part.to(dtype)
     if part is None:
@@ -334,7 +334,7 @@ class EncodedInputs:
 
 
 def shift_labels(labels: Tensor, signs: SpecialTokens) -> Tensor:
-    """The decoder's input before each label: the start, then the labels before it."""
+    """Return the decoder's input before each label: the start, then the labels before it."""
     inputs = labels.new_full(labels.shape, signs.pad)
     inputs[:, 0] = signs.start
     before = labels[:, :-1]
@@ -343,7 +343,7 @@ def shift_labels(labels: Tensor, signs: SpecialTokens) -> Tensor:
 
 
 def mean_loss(scores: Tensor, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
-    """The mean cross-entropy over the labels, weighted if the batch has weights."""
+    """Return the mean cross-entropy over the labels, weighted if the batch has weights."""
     losses = F.cross_entropy(
         scores.float().flatten(0, 1),
         batch.labels.flatten(),

@@ -36,7 +36,7 @@ from whichsense.models.seq2seq.ragged import (
 
 
 def apply(linear: Linear, x: Tensor) -> Tensor:
-    """A linear layer in the precision of its input. Parameters may have a higher one."""
+    """Apply a linear layer in the precision of its input. Parameters may have a higher one."""
     bias = None if linear.bias is None else linear.bias.to(x.dtype)
     return F.linear(x, linear.weight.to(x.dtype), bias)
 
@@ -51,13 +51,13 @@ def normalised(x: Tensor, norm: Norm, style: Style) -> Tensor:
 
 
 def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool) -> Tensor:
-    """The residual sum of a block, normalized in the post-norm family."""
+    """Return the residual sum of a block, normalized in the post-norm family."""
     x = x + F.dropout(change, style.dropout, training)
     return x if style.norm_first else normalised(x, norm, style)
 
 
 def _entry(x: Tensor, norm: Norm, style: Style) -> Tensor:
-    """The input of a block, normalized in the pre-norm family."""
+    """Return the input of a block, normalized in the pre-norm family."""
     return normalised(x, norm, style) if style.norm_first else x
 
 
@@ -182,7 +182,7 @@ def decoder_step(
 
 
 def family_of(model: Any) -> Bart | T5:
-    """The family of a checkpoint, by its config. `model` is the transformers model whose parameters are read."""
+    """Return the family of a checkpoint, by its config. `model` is the transformers model whose parameters are read."""
     kind = model.config.model_type
     if kind == "bart":
         return Bart(model.config)
