@@ -53,7 +53,7 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 
 def read_unanswerable(rows: Rows) -> Iterator[Question]:
-    """Questions without an answer."""
+    """Read questions without an answer."""
     # {id, question, kinds?}
     for row in rows:
         kinds = row.texts("kinds", optional=True)
@@ -61,7 +61,7 @@ def read_unanswerable(rows: Rows) -> Iterator[Question]:
 
 
 def read_nq_open(rows: Rows) -> Iterator[Question]:
-    """Yield a question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
+    """Read a question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
     # {question, answer: [alias…], id?}; FlashRAG: golden_answers; others: answers
     ids = IdMaker()
     for row in rows:
@@ -72,7 +72,7 @@ def read_nq_open(rows: Rows) -> Iterator[Question]:
 
 
 def read_efficientqa_test(rows: Rows) -> Iterator[Question]:
-    """NQ-open's form, with the judged predictions of the EfficientQA systems."""
+    """Read NQ-open's form, with the judged predictions of the EfficientQA systems."""
     # {question, answer, def_correct_predictions, poss_correct_predictions, def_incorrect_predictions}
     ids = IdMaker()
     for row in rows:
@@ -88,7 +88,7 @@ def read_efficientqa_test(rows: Rows) -> Iterator[Question]:
 
 
 def read_triviaqa(rows: Rows) -> Iterator[Question]:
-    """TriviaQA's official JSON. The test set comes without answers."""
+    """Read TriviaQA's official JSON. The test set comes without answers."""
     # {Data: [{QuestionId, Question, Answer: {Value, Aliases}}]}
     for row in rows.under("Data"):
         answers = trivia_answers(row) if row.has("Answer") else ()
@@ -106,7 +106,7 @@ def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
 
 
 def read_webquestions(rows: Rows) -> Iterator[Question]:
-    """Yield the factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
+    """Read the factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
     # {qId, qText, answers} or {utterance, targetValue}
     ids = IdMaker()
     for row in rows:
@@ -130,7 +130,7 @@ def _parse_target(target: str) -> tuple[str, ...]:
 
 
 def read_popqa(rows: Rows) -> Iterator[Question]:
-    """PopQA with its metadata."""
+    """Read PopQA with its metadata."""
     # {id, question, golden_answers, metadata: {subj, prop, s_pop}}
     for row in rows:
         metadata = row.row("metadata")
@@ -149,7 +149,7 @@ def read_popqa(rows: Rows) -> Iterator[Question]:
 
 
 def read_ambignq(rows: Rows) -> Iterator[Question]:
-    """AmbigNQ's light release, and the embedded sample, which adds `kinds` and `evidence`."""
+    """Read AmbigNQ's light release, and the embedded sample, which adds `kinds` and `evidence`."""
     # {id, question, annotations: [{type, answer} or {type, qaPairs: [{question, answer}]}]}
     for row in rows:
         yield Question(
@@ -161,7 +161,7 @@ def read_ambignq(rows: Rows) -> Iterator[Question]:
 
 
 def read_ambignq_full(rows: Rows) -> Iterator[Question]:
-    """AmbigNQ's full release."""
+    """Read AmbigNQ's full release."""
     # AmbigNQ's row with viewed_doc_titles, used_queries: [{query, results}], nq_answer, nq_doc_title
     for row in rows:
         yield FullQuestion(
@@ -189,7 +189,7 @@ def _parse_searches(row: Row) -> tuple[SearchQuery, ...]:
 
 
 def read_cambignq(rows: Rows) -> Iterator[Question]:
-    """CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options.
+    """Read CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options.
 
     The release has `dqs`, the rewrites that the options stand for, in place of AmbigNQ's annotations.
     """
@@ -233,7 +233,7 @@ def _pair_up(
 
 
 def read_cambignq_part(rows: Rows) -> Iterator[Question]:
-    """CAmbigNQ's questions in CLAMBER, joined with AmbigNQ: the options are a list, their answers have rewrites.
+    """Read CAmbigNQ's questions in CLAMBER, joined with AmbigNQ: the options are a list, their answers have rewrites.
 
     A question whose options do not match AmbigNQ's answers in number has no answers.
     """
@@ -266,7 +266,7 @@ def _check_options(row: Row, options: tuple[str, ...], paired: list[Row]) -> Non
 
 
 def read_situatedqa(rows: Rows) -> Iterator[Question]:
-    """SituatedQA, by time or by place."""
+    """Read SituatedQA, by time or by place."""
     # {id, question, edited_question, answer, any_answer, date or location}
     ids = IdMaker()
     for row in rows:
@@ -286,7 +286,7 @@ def read_situatedqa(rows: Rows) -> Iterator[Question]:
 
 
 def read_condambigqa(rows: Rows) -> Iterator[Question]:
-    """CondAmbigQA: conditions, what is true under each, the retrieved passages."""
+    """Read CondAmbigQA: conditions, what is true under each, the retrieved passages."""
     # {id, question, properties: [{condition, groundtruth, citations}], ctxs: [{title, text}]}
     for row in rows:
         conditions = tuple(map(_parse_condition, row.rows("properties")))
@@ -312,7 +312,7 @@ def _parse_context(row: Row) -> Context:
 
 
 def read_ramdocs(rows: Rows) -> Iterator[Question]:
-    """RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
+    """Read RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
     # {question, documents: [{text, type, answer}], disambig_entity, gold_answers, wrong_answers}
     ids = IdMaker()
     for row in rows:
@@ -345,7 +345,7 @@ _PREDICTIONS = ("prediction 1", "prediction 2", "prediction 3", "prediction 4")
 
 
 def read_asqa(rows: Rows) -> Iterator[LongQuestion]:
-    """ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
+    """Read ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
     # {ambiguous_question, qa_pairs: [{question, short_answers, context, wikipage}], wikipages, annotations}
     for row in rows.under(rows.inside):
         pairs = row.rows("qa_pairs")
@@ -394,7 +394,7 @@ def _parse_piece(row: Row) -> Context:
 
 
 def read_asqa_part(rows: Rows) -> Iterator[Question]:
-    """ASQA's train questions in QA-Feedback: passages for the whole question, none for a disambiguation."""
+    """Read ASQA's train questions in QA-Feedback: passages for the whole question, none for a disambiguation."""
     # {id, question, split, long_answers, passages: [{content, wikipage}], qa_pairs}
     for row in rows:
         pairs = row.rows("qa_pairs")
@@ -415,7 +415,7 @@ def read_asqa_part(rows: Rows) -> Iterator[Question]:
 
 
 def read_qa_feedback(rows: Rows) -> Iterator[Question]:
-    """QA-Feedback: four predictions for each question, and human feedback."""
+    """Read QA-Feedback: four predictions for each question, and human feedback."""
     # {question, passages: [[title, sentence…]…], gold, prediction 1 … 4, feedback, preference}
     ids = IdMaker()
     for row in rows:
@@ -485,7 +485,7 @@ def _parse_preferences(row: Row) -> tuple[Preference, ...]:
 
 
 def read_clapnq(rows: Rows) -> Iterator[Question]:
-    """ClapNQ: the passage is gold where the question has an answer in it."""
+    """Read ClapNQ: the passage is gold where the question has an answer in it."""
     # {id, input, passages: [{title, text, sentences}], output: [{answer, selected_sentences, meta}]}
     for row in rows:
         long_answers = tuple(map(_parse_grounded_answer, row.rows("output")))
@@ -524,7 +524,7 @@ def _parse_grounded_answer(row: Row) -> GroundedAnswer:
 
 
 def read_squad(rows: Rows) -> Iterator[Question]:
-    """SQuAD 1.1 and 2.0: the official JSON (`data`, answers with offsets) and a plain list with answer texts."""
+    """Read SQuAD 1.1 and 2.0: the official JSON (`data`, answers with offsets) and a plain list with answer texts."""
     # {title, paragraphs: [{context, qas: [{id, question, answers, is_impossible}]}]}
     for article in rows.under("data"):
         title = article.text("title").replace("_", " ")
@@ -554,7 +554,7 @@ def _squad_answers(row: Row) -> tuple[str, ...]:
 
 
 def read_gold_passages(rows: Rows) -> Iterator[Question]:
-    """NQ-open questions with the passage that Natural Questions' annotators marked."""
+    """Read NQ-open questions with the passage that Natural Questions' annotators marked."""
     # {question, answers, ctxs: [{title, text, isgold}]}
     ids = IdMaker()
     for row in rows:
@@ -569,7 +569,7 @@ def read_gold_passages(rows: Rows) -> Iterator[Question]:
 
 
 def read_hotpotqa(rows: Rows) -> Iterator[Question]:
-    """HotpotQA: ten pages in sentences, some of them supporting."""
+    """Read HotpotQA: ten pages in sentences, some of them supporting."""
     # {_id, question, answer, supporting_facts: [[title, n]…], context: [[title, [sentence…]]…]}
     for row in rows:
         supporting = {str(title) for title, _ in row.field("supporting_facts")}
@@ -588,7 +588,7 @@ def read_hotpotqa(rows: Rows) -> Iterator[Question]:
 
 
 def read_musique(rows: Rows) -> Iterator[Question]:
-    """MuSiQue: twenty paragraphs, some of them supporting."""
+    """Read MuSiQue: twenty paragraphs, some of them supporting."""
     # {id, question, answer, answer_aliases, paragraphs: [{title, paragraph_text, is_supporting}]}
     for row in rows:
         passages = [
@@ -606,7 +606,7 @@ def read_musique(rows: Rows) -> Iterator[Question]:
 
 
 def read_wice(rows: Rows) -> Iterator[Claim]:
-    """WiCE: a claim, its label, and the sentences of the cited page that support it."""
+    """Read WiCE: a claim, its label, and the sentences of the cited page that support it."""
     # {claim, label, supporting_sentences: [[n…]…], evidence: [sentence…], meta: {id, claim_title, …}}
     for row in rows:
         meta = row.row("meta")

@@ -563,7 +563,7 @@ def _make_row(name: str, columns: Columns) -> Row:
 
 
 def _flatten(judged: Judged) -> list[list[Labels]]:
-    """By reader, the labels on all readings of the form, one after the other."""
+    """Return the labels on all readings of the form, one after the other, by reader."""
     return [list(chain.from_iterable(labels)) for labels in judged.labels]
 
 
@@ -613,7 +613,7 @@ def _shown_readings(judged: Judged) -> list[ShownReading]:
 
 
 def _bands(judged: Judged) -> list[Band]:
-    """Bands of confidence that hold a reading, the surest first."""
+    """Return bands of confidence that hold a reading, the surest first."""
     readings = _shown_readings(judged)
     flat = _flatten(judged)
     bands = []

@@ -287,7 +287,7 @@ def _row(result: Result, predictions: Path) -> LeaderboardRow:
 
 
 def _detection(result: Result) -> dict[str, float]:
-    """CAmbigNQ's detection by predicted answers: a question with more than one counts as predicted ambiguous."""
+    """Return CAmbigNQ's detection by predicted answers: a question with more than one counts as predicted ambiguous."""
     if result.dataset != "ambignq":
         return {}
     questions = result.questions.values()

@@ -140,7 +140,7 @@ class GivenDocuments:
 
 
 def _documents(question: Question) -> list[tuple[str, str]]:
-    """Title and text of each document of a question."""
+    """Return title and text of each document of a question."""
     if isinstance(question, ConflictQuestion):
         return [("", document.text) for document in question.documents]
     if isinstance(question, GroundedQuestion | LongQuestion) and question.passages:
@@ -425,7 +425,7 @@ class Journal:
             self._records[question.id] = dict(record)
 
     def records(self) -> list[dict[str, Any]]:
-        """One for each question, in their order, once all are done."""
+        """Return one for each question, in their order, once all are done."""
         return [self._records[question.id] for question in self.questions]
 
     def answered(self) -> Iterator[tuple[Question, dict[str, Any]]]:

@@ -140,7 +140,7 @@ def ratio_of(numerator: str, denominator: str) -> Statistic:
 def bootstrap_intervals(
     columns: Mapping[str, Sequence[float]], statistics: Mapping[str, Statistic]
 ) -> dict[str, Interval]:
-    """95% bootstrap intervals of several statistics over the same resamples of the questions.
+    """Return 95% bootstrap intervals of several statistics over the same resamples of the questions.
 
     Each column holds one number per question. A statistic sees the columns' sums over each resample.
     """
@@ -205,7 +205,7 @@ class Measures:
 
 
 def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
-    """One number of each question."""
+    """Return one number of each question."""
     return [row[name] for row in rows]
 
 
@@ -464,7 +464,7 @@ _KINDS = {
 def read_predictions(
     predictions: PredictionInput, gold_ids: Sequence[str] = (), *, answers_only: bool = False
 ) -> dict[str, Any]:
-    """Predictions by id, in the official JSON form.
+    """Return predictions by id, in the official JSON form.
 
     A file or object is a mapping, or a list or JSON lines of objects with `id` and `prediction`. A list of cases
     follows the order of `gold_ids`; with `answers_only` (NQ's form) so does a list of answers. Cases and readings

@@ -192,7 +192,7 @@ def _f1(sums: Mapping[str, Array]) -> Array:
 def _score_nq(
     golds: Mapping[str, Question], predictions: Mapping[str, tuple[str, ...] | None]
 ) -> Result:
-    """EM by any alias and by the first one, of the first prediction; oracle EM of all predictions."""
+    """Return EM by any alias and by the first one, of the first prediction; oracle EM of all predictions."""
     questions: dict[str, Scores] = {}
     for key, question in golds.items():
         aliases = [

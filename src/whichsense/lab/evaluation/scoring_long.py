@@ -198,7 +198,7 @@ def _add_reader_scores(
 
 
 def _references(rows: Sequence[_Scores], variant: _Variant) -> list[list[float]]:
-    """ROUGE-L columns, one list per question: the best reference, or every reference (the older rule)."""
+    """Return ROUGE-L columns, one list per question: the best reference, or every reference (the older rule)."""
     if variant == "best":
         return [[row["rouge_l"]] for row in rows]
     references = [row["rouge_l_by_reference"] for row in rows]

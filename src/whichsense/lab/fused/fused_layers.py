@@ -105,7 +105,7 @@ def _feed_forward(
 def _feed_backward(
     dz: _Pair, kept: _Feed, normed: _Normed, seeds: Tensor, plan: Plan
 ) -> tuple[_Pair, list[Tensor]]:
-    """Two gradients of the half's input, to be added up, and those of its weights in their order."""
+    """Return two gradients of the half's input, to be added up, and those of its weights in their order."""
     run = kernels(dz[0])
     dtotal, g, sums = run.norm_backward(*dz, *normed, seeds[3], dropped=plan.dropped)
     ddown = weight_gradient(g, kept.h)

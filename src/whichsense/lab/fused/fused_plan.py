@@ -30,7 +30,7 @@ def kernels(x: Tensor) -> Any:
 
 
 def weight_gradient(g: Tensor, x: Tensor) -> Tensor:
-    """gᵀ x in float32."""
+    """Return gᵀ x in float32."""
     if g.is_cuda and g.dtype != torch.float32 and _WIDE_RESULTS:
         return torch.mm(g.t(), x, out_dtype=torch.float32)
     return (g.t() @ x).float()

@@ -68,7 +68,7 @@ def norm_backward(
     dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
     dropped: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of the sum and of the change; those of weight, bias and the change's own bias."""
+    """Return gradients of the sum and of the change; those of weight, bias and the change's own bias."""
     g = dy.float() if dy2 is None else dy.float() + dy2.float()
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
@@ -82,7 +82,7 @@ def norm_backward(
 
 
 def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
-    """dropout(gelu(u))."""
+    """Return dropout(gelu(u))."""
     h = F.gelu(u.float())
     if dropped:
         h = thinned(h, keep_mask(u.shape, seed, dropped), dropped)

@@ -55,7 +55,7 @@ def best_f1(answer_sets: Iterable[Sequence[Sequence[str]]], answers: Sequence[st
 def f1_answers(
     gold: Sequence[Sequence[str]], predicted: Sequence[str], variant: Variant = "released"
 ) -> float:
-    """F1 between gold answers, each a list of aliases, and predicted ones.
+    """Return F1 between gold answers, each a list of aliases, and predicted ones.
 
     >>> f1_answers([["S5"], ["S7"]], ["S5", "S5", "S7"])
     0.8
@@ -137,7 +137,7 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
 
 
 def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]:
-    """BLEU-1 to BLEU-4 and EDIT-F1 of a predicted question against a gold one.
+    """Return BLEU-1 to BLEU-4 and EDIT-F1 of a predicted question against a gold one.
 
     >>> prompt, gold = "Who made the play the crucible?", "Who wrote the play the crucible?"
     >>> [round(score, 6) for score in question_scores(prompt, gold, "Who wrote the play crucible in 1953?")]

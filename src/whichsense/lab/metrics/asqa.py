@@ -72,7 +72,7 @@ def sentences(text: str) -> list[str]:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence of a lower-cased text.
+    """Return start and end of each sentence of a lower-cased text.
 
     >>> spans("it ended. it began.")
     [(0, 9), (10, 19)]
@@ -81,7 +81,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def _raw_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence, before closing quotes are moved."""
+    """Return start and end of each sentence, before closing quotes are moved."""
     raw = []
     start = 0
     for word_start, mark in _candidate_ends(text):
@@ -281,7 +281,7 @@ _Words = tuple[str, ...]
 
 
 def _stems(text: str) -> _Words:
-    """Lower-case ASCII words; those over three letters are stemmed.
+    """Return lower-case ASCII words; those over three letters are stemmed.
 
     >>> _stems("It was filmed in Toruń's studios.")
     ('it', 'was', 'film', 'in', 'toru', 's', 'studio')
@@ -302,7 +302,7 @@ def _stemmed_sentences(text: str) -> tuple[_Words, ...]:
 
 
 def rouge_l(reference: str, prediction: str) -> float:
-    """F1 of the words of each reference sentence that occur in the prediction's sentences in the same order.
+    """Return F1 of the words of each reference sentence that occur in the prediction's sentences in the same order.
 
     >>> round(rouge_l("It came out in 1977. A sequel followed.", "A sequel followed. It came in 1978."), 4)
     0.8
@@ -410,7 +410,7 @@ class ReaderScores:
 
 
 def rouge_l_best(references: Sequence[str], prediction: str) -> float:
-    """ROUGE-L against the better reference.
+    """Return ROUGE-L against the better reference.
 
     >>> rouge_l_best(["It opened in 1977.", "The opening was in 1977."], "It opened in 1977.")
     1.0

@@ -153,7 +153,7 @@ def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
 
 
 def distinct_answers_released(answers: Sequence[Sequence[str]]) -> float:
-    """CAmbigNQ's "# Ans." as released: distinct answers over the whole set, divided by the number of questions.
+    """Return CAmbigNQ's "# Ans." as released: distinct answers over the whole set, divided by the number of questions.
 
     An answer that two questions share counts once.
 
@@ -219,7 +219,7 @@ _Embed = Callable[[Sequence[str]], Sequence["Array"]]
 def bert_score(
     references: Sequence[str], predictions: Sequence[str], embed: _Embed, batch: int = 32
 ) -> list[float]:
-    """F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
+    """Return F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
 
     >>> import numpy as np
     >>> def embed(texts):  # a direction for each letter

@@ -25,7 +25,7 @@ def matches(prediction: str, aliases: Iterable[str]) -> bool:
 
 
 def exact_match(prediction: str, aliases: Sequence[str]) -> float:
-    """EM against any alias: what NQ-open and TriviaQA report.
+    """Return EM against any alias: what NQ-open and TriviaQA report.
 
     >>> exact_match("14 December 1972", ["December 14, 1972", "14 december 1972"])
     1.0
@@ -34,7 +34,7 @@ def exact_match(prediction: str, aliases: Sequence[str]) -> float:
 
 
 def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
-    """EM against the first alias only (AmbigQA, table 8).
+    """Return EM against the first alias only (AmbigQA, table 8).
 
     >>> exact_match_first("B", ["A", "B"])
     0.0
@@ -44,7 +44,7 @@ def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
 
 
 def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> float:
-    """EM that is right if any predicted answer is (REFUEL's Oracle EM).
+    """Return EM that is right if any predicted answer is (REFUEL's Oracle EM).
 
     >>> oracle_exact_match(["A", "B"], ["b"])
     1.0
@@ -56,7 +56,7 @@ def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> fl
 
 
 def token_f1(prediction: str, gold: str) -> float:
-    """F1 over normalized words, as SQuAD's; two empty answers agree.
+    """Return F1 over normalized words, as SQuAD's; two empty answers agree.
 
     >>> round(token_f1("the French Open", "2017 French Open"), 3)
     0.8
@@ -184,7 +184,7 @@ def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
 
 
 def reciprocal_rank(ranks: Sequence[int | None]) -> float:
-    """One over the rank of the first text with a gold answer; 0 if none has one. Its mean is MRR.
+    """Return one over the rank of the first text with a gold answer; 0 if none has one. Its mean is MRR.
 
     >>> reciprocal_rank([4, 2, None])
     0.5

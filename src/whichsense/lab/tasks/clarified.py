@@ -68,7 +68,7 @@ class ClarificationExample:
 
 
 def clarification_examples(questions: Sequence[Question]) -> list[ClarificationExample]:
-    """Examples of all ambiguous questions whose readings can be told apart."""
+    """Return examples of all ambiguous questions whose readings can be told apart."""
     examples = []
     for question in questions:
         if isinstance(question, ClarifiedQuestion):
@@ -180,7 +180,7 @@ def _measure_clarifier(
     options: _ClarifierOptions,
     generator: Generator,
 ) -> Mapping[str, float]:
-    """BLEU-4 of the whole question, by which the paper selects; its category; its options."""
+    """Return BLEU-4 of the whole question, by which the paper selects; its category; its options."""
     questions = []
     references = []
     hits = []
@@ -265,7 +265,7 @@ def _measure_option_reader(
     beams: int,
     generator: Generator,
 ) -> Mapping[str, float]:
-    """CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
+    """Return CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
     questions = _clarified_questions(examples)
     reader = SeqReader(generator, beams=beams)
     # The predictions of all options, one after another.
@@ -437,7 +437,7 @@ def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str
 def _measure_long_answer(
     examples: Sequence[_WriteExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
+    """Return ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
     inputs = [example.text for example in examples]
     predictions = SeqSummarizer(generator, beams=beams).write(inputs)
     rouge_l = []

@@ -46,7 +46,7 @@ class ReaderItem:
     others: tuple[Passage, ...]
 
     def draw_passages(self, count: int, rng: random.Random) -> list[Passage]:
-        """One passage for each answer, then others up to `count`, in random order."""
+        """Return one passage for each answer, then others up to `count`, in random order."""
         chosen: dict[str, Passage] = {}
         for home in self.homes:
             if home:
@@ -90,7 +90,7 @@ class ReaderItem:
 def build_items(
     questions: Sequence[Question], evidence: EvidenceSearch, *, rewrites: bool = False
 ) -> list[ReaderItem]:
-    """Items of all questions of which a passage holds an answer; with `rewrites` also of their rewrites."""
+    """Build items of all questions of which a passage holds an answer; with `rewrites` also of their rewrites."""
     evidence.search([question.text for question in questions])
     items = []
     for question in questions:
@@ -135,7 +135,7 @@ def _build_item(
 def _candidate_passages(
     aliases: Sequence[str], passages: Mapping[str, Passage], annotated: Set[str]
 ) -> Iterator[Passage]:
-    """Passages with all words of some alias, of those that annotators named, if they did: a cheap first test."""
+    """Yield passages with all words of some alias, of those that annotators named, if they did: a cheap first test."""
     alias_words = list(map(words, aliases))
     for key, passage in passages.items():
         if annotated and key not in annotated:
@@ -321,7 +321,7 @@ class _ExtractiveReaderTask(EncoderTask[CrossEncoder]):
 
 
 def mean_f1(questions: Sequence[Question], predictions: Sequence[Sequence[Candidate]]) -> float:
-    """F1ans as the official script computes it; a question without an answer scores zero."""
+    """Return F1ans as the official script computes it; a question without an answer scores zero."""
     total = sum(
         best_f1(question.answer_sets, [one.answer for one in own])
         for question, own in zip(questions, predictions, strict=True)

@@ -136,7 +136,7 @@ class Generation(Task[Network, Batch], Generic[Example]):
 
 
 def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
-    """Inputs end to end, without padding; targets and their weights as [examples, longest target]."""
+    """Return inputs end to end, without padding; targets and their weights as [examples, longest target]."""
     sequences = [sequence for example in examples for sequence in example.inputs]
     shape = (len(examples), max(len(example.target) for example in examples))
     labels = torch.full(shape, IGNORED)
@@ -285,7 +285,7 @@ def _is_in_order(answers: Sequence[str], text: str) -> bool:
 def _measure_answer_prediction(
     questions: Sequence[Question], evidence: EvidenceSearch, beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
+    """Return F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
     found = read_answers(reader, [question.text for question in questions], evidence)
     predictions = [answers or [""] for answers in found]
@@ -321,7 +321,7 @@ _WORD = re.compile(r"[^\W_]", re.UNICODE)
 
 
 def tag_by_list(words: Sequence[str]) -> list[bool]:
-    """Words that are not of a closed class are informative.
+    """Tell which words are not of a closed class, and so informative.
 
     >>> tag_by_list("Who wrote the play the Crucible ?".split())
     [False, True, False, True, False, True, False]
@@ -498,7 +498,7 @@ def _encode_rewrite(
 def _draw_prompt_and_rewrite(
     example: _RewriteExample, settings: _RewritingSettings, rng: random.Random
 ) -> tuple[str, str]:
-    """Prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
+    """Return prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
     question = example.prompt
     if settings.pretraining == "none":
         return question, rng.choice(example.rewrites)
@@ -509,7 +509,7 @@ def _draw_prompt_and_rewrite(
 
 
 def _insertion_weights(prompt: Sequence[int], target: Sequence[int], weight: float) -> list[float]:
-    """1 for tokens that the prompt has too, in its order; 1 + weight for the others.
+    """Return 1 for tokens that the prompt has too, in its order; 1 + weight for the others.
 
     >>> _insertion_weights([5, 6, 7], [0, 5, 9, 6, 7, 2], 3.5)
     [1.0, 1.0, 4.5, 1.0, 1.0, 1.0]
@@ -531,7 +531,7 @@ def _insertion_weights(prompt: Sequence[int], target: Sequence[int], weight: flo
 def _measure_rewrites(
     questions: Sequence[Question], evidence: EvidenceSearch, beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
+    """Return F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
     ambiguous = [question for question in questions if question.is_ambiguous]
     cases = []
     for question in ambiguous:
@@ -610,7 +610,7 @@ def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
 def _unambiguous_examples(
     question: Question, evidence: EvidenceSearch, only_held: bool
 ) -> Iterator[ReadExample]:
-    """Rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
+    """Yield rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
         for pair in annotation.pairs:
@@ -625,7 +625,7 @@ def _unambiguous_examples(
 def _measure_verification(
     examples: Sequence[ReadExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """Exact match of the first answer."""
+    """Return exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
     cases = [Case(example.question, tuple(example.hits)) for example in examples]
     exact = [
@@ -681,7 +681,7 @@ def _ambiguous(questions: Sequence[Question]) -> list[Question]:
 def _measure_disambiguate_first(
     questions: Sequence[Question], beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """EDIT-F1 of each gold rewrite against the nearest predicted one."""
+    """Return EDIT-F1 of each gold rewrite against the nearest predicted one."""
     texts = [question.text for question in questions]
     predictions = FirstRewriter(generator, beams=beams).rewrite(texts)
     scores = []

@@ -189,7 +189,7 @@ def ranking_metrics(
 
 
 def passage_texts(passages: Sequence[Passage]) -> list[str]:
-    """Titles and texts, as answers are looked for in them."""
+    """Return titles and texts, as answers are looked for in them."""
     return [f"{passage.title} {passage.text}" for passage in passages]
 
 
@@ -284,7 +284,7 @@ class _DualEncoderTask(EncoderTask[DualEncoder]):
         }
 
     def loss(self, model: DualEncoder, batch: dict[str, Any]) -> Tensor:
-        """Passages of all processes are negatives, except those that also answer the question."""
+        """Compute the loss; passages of all processes are negatives, except those that also answer the question."""
         processes = current_processes()
         questions, passages = model(batch)
         all_passages = processes.gather(passages)

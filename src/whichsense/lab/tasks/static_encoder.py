@@ -163,7 +163,7 @@ class TokenBags(NamedTuple):
         return TokenBags(self.ids.to(device), self.starts.to(device))
 
     def padded(self, longest: int) -> tuple[Tensor, Tensor]:
-        """Ids in rows of equal length, and which of them are tokens. An empty text gets one token."""
+        """Return ids in rows of equal length, and which of them are tokens. An empty text gets one token."""
         ends = torch.cat([self.starts[1:], self.starts.new_tensor([len(self.ids)])])
         lengths = (ends - self.starts).clamp(min=1, max=longest)
         places = torch.arange(int(lengths.max()), device=self.ids.device)
@@ -197,7 +197,7 @@ class StaticTeacher:
         return inputs.encoder(self._base).eval().requires_grad_(False)
 
     def collate(self, texts: Sequence[str]) -> dict[str, Tensor]:
-        """Texts as the network reads them."""
+        """Return texts as the network reads them."""
         encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt"
         )
@@ -460,7 +460,7 @@ def _regress(
 
 
 def _titled_texts(passages: Sequence[Passage]) -> list[str]:
-    """Passages as the teacher reads them."""
+    """Return passages as the teacher reads them."""
     return [f"{passage.title}. {passage.text}" for passage in passages]
 
 

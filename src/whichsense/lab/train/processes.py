@@ -135,7 +135,7 @@ class _Gather(torch.autograd.Function):
 
 
 def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Gradients of one type that are sent together: few messages, little memory."""
+    """Yield gradients of one type that are sent together: few messages, little memory."""
     bucket: list[Tensor] = []
     size = 0
     for gradient in gradients:

@@ -143,7 +143,7 @@ def _whole_rounds(batches: Iterable[Batch], rank: int, count: int) -> Iterator[B
 
 
 def group_batches(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
-    """Batches that make one step together; the last group of an epoch may be smaller."""
+    """Yield batches that make one step together; the last group of an epoch may be smaller."""
     stream = iter(batches)
     while group := list(islice(stream, size)):
         yield group

@@ -139,7 +139,7 @@ class DualEncoder(nn.Module):
         self.config = config
 
     def forward(self, batch: Mapping[str, Mapping[str, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Vectors of the questions and of the passages of a batch."""
+        """Return vectors of the questions and of the passages of a batch."""
         questions = self.vectors("question", batch["questions"])
         return questions, self.vectors("passage", batch["passages"])
 
@@ -247,7 +247,7 @@ def save(
 
 
 def similarity(questions: Tensor, passages: Tensor) -> Tensor:
-    """Inner products (questions × passages)."""
+    """Return inner products (questions × passages)."""
     with in_full(questions):
         return questions.float() @ passages.float().T
 

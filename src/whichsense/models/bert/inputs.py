@@ -56,7 +56,7 @@ class Inputs:
     """Texts that were tokenized last: round-trip prediction asks several questions over the same passages."""
 
     def single(self, texts: Sequence[str]) -> list[InputRow]:
-        """Rows of single texts: `[CLS] text [SEP]`."""
+        """Return rows of single texts: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
         return [self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)]
@@ -64,7 +64,7 @@ class Inputs:
     def pairs(
         self, question: str, passages: Sequence[Passage], *, places: bool = True
     ) -> list[InputRow]:
-        """Rows of the question with each passage; character offsets only if `places`."""
+        """Return rows of the question with each passage; character offsets only if `places`."""
         longest_question = min(_LONGEST_QUESTION, self.longest // 2)
         asked = self._tokens([question])[0][:longest_question]
         titles = self._tokens([passage.title for passage in passages])
@@ -84,7 +84,7 @@ class Inputs:
         return rows
 
     def passages(self, texts: Sequence[tuple[str, str]]) -> list[InputRow]:
-        """Rows of titles and texts for a dual encoder: `[CLS] title [SEP] text [SEP]`."""
+        """Return rows of titles and texts for a dual encoder: `[CLS] title [SEP] text [SEP]`."""
         before, between, after = self._pair_frame
         rows = []
         titles, bodies = (self._tokens([pair[part] for pair in texts]) for part in range(2))
@@ -168,7 +168,7 @@ def _span_of(parts: Sequence[int | None], part: int) -> tuple[int, int]:
 
 
 def padded(rows: Sequence[InputRow], pad: int) -> dict[str, Tensor]:
-    """Rows as the tensors that transformers takes (rows × longest)."""
+    """Return rows as the tensors that transformers takes (rows × longest)."""
     shape = (len(rows), max(map(len, rows)))
     # Filled in numpy, which reads tuples of numbers many times faster than torch does.
     ids = np.full(shape, pad, dtype=np.int64)
@@ -186,7 +186,7 @@ def padded(rows: Sequence[InputRow], pad: int) -> dict[str, Tensor]:
 
 
 def text_mask(rows: Sequence[InputRow]) -> Tensor:
-    """True at the tokens of the passages' texts (rows × longest)."""
+    """Return True at the tokens of the passages' texts (rows × longest)."""
     mask = torch.zeros((len(rows), max(map(len, rows))), dtype=torch.bool)
     for place, row in enumerate(rows):
         mask[place, row.text_start : row.text_start + len(row.places)] = True
@@ -194,7 +194,7 @@ def text_mask(rows: Sequence[InputRow]) -> Tensor:
 
 
 def by_length(rows: Sequence[InputRow], tokens: int) -> Iterator[list[int]]:
-    """Batches of rows (by number) of similar length, each of at most so many tokens with padding."""
+    """Yield batches of rows (by number) of similar length, each of at most so many tokens with padding."""
     batch: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: -len(rows[place])):
         if batch and len(rows[batch[0]]) * (len(batch) + 1) > tokens:

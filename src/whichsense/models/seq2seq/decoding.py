@@ -56,7 +56,7 @@ class Stepper:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def step(self, tokens: Tensor, place: int) -> Tensor:
-        """Log probabilities of the next token: (hypotheses, vocabulary). The next step overwrites the tensor."""
+        """Return log probabilities of the next token: (hypotheses, vocabulary). The next step overwrites the tensor."""
         self._tokens.copy_(tokens)
         self._position.fill_(place)
         can_record = self._tokens.is_cuda and self._network.records_steps
@@ -127,7 +127,7 @@ def _limits(forced: Tensor, settings: Search) -> Tensor:
 
 
 def _constrained(scores: Tensor, forced: Tensor, place: int, end: int, settings: Search) -> Tensor:
-    """Scores (questions, beams, vocabulary) that allow only a forced token, and no end before the shortest."""
+    """Limit scores (questions, beams, vocabulary): allow only a forced token, and no end before the shortest."""
     if place < settings.shortest:
         scores = scores.clone()
         scores[..., end] = _FAR

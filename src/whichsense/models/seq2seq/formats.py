@@ -245,7 +245,7 @@ def composed(
 def _fused(
     codec: Codec, form: InputForm, lead: list[int], passages: Sequence[Passage]
 ) -> TokenSequences:
-    """One input for each passage, or one without a passage."""
+    """Return one input for each passage, or one without a passage."""
     if not passages:
         return [_closed(codec, lead, [])]
     return [_closed(codec, lead, body[: form.passage_tokens]) for body in codec.bodies(passages)]
@@ -285,7 +285,7 @@ def _fitting(
 
 
 def _excerpts(hits: Sequence[Hit], answer: str, around: int) -> list[Hit]:
-    """Passages with an answer, cut to so many words on either side of it; then the beginnings of the others.
+    """Return passages with an answer, cut to so many words on either side of it; then the beginnings of the others.
 
     >>> text = "Dune is a novel of 1965 by Frank Herbert, and a film by David Lynch."
     >>> sand, dune = Passage("1", "Sand", "Dunes move."), Passage("2", "Dune", text)

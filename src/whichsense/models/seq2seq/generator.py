@@ -254,7 +254,7 @@ class Generator:
     def _score(
         self, memory: EncodedInputs, targets: Sequence[Sequence[list[int]]]
     ) -> list[list[float]]:
-        """Scores (questions × most targets). The targets of a question share its memory, as beams do."""
+        """Return scores (questions × most targets). The targets of a question share its memory, as beams do."""
         torch = require("torch", "train")
         from whichsense.models.seq2seq.decoding import Stepper
 
@@ -282,7 +282,7 @@ class Generator:
     def _batches(
         self, inputs: Sequence[TokenSequences]
     ) -> Iterator[tuple[list[int], EncodedInputs]]:
-        """Batches of questions of similar length: their numbers, and their encoded inputs."""
+        """Yield batches of questions of similar length: their numbers, and their encoded inputs."""
         sizes = [sum(map(len, sequences)) for sequences in inputs]
         for places in plan_batches(sizes, self.tokens or self._room()):
             check_limits()
@@ -322,7 +322,7 @@ class Generator:
 
 
 def _to_device(sequences: TokenSequences, device: Any) -> Any:
-    """Token ids end to end, on the device; to a GPU without waiting for it."""
+    """Return token ids end to end, on the device; to a GPU without waiting for it."""
     torch = require("torch", "train")
     count = sum(map(len, sequences))
     ids = torch.from_numpy(np.fromiter(chain.from_iterable(sequences), np.int64, count))
@@ -332,7 +332,7 @@ def _to_device(sequences: TokenSequences, device: Any) -> Any:
 
 
 def plan_batches(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Batches of items of similar size, each of at most `room` with padding, unless one item alone is larger.
+    """Return batches of items of similar size, each of at most `room` with padding, unless one item alone is larger.
 
     >>> plan_batches([3, 9, 2, 8], room=18)
     [[1, 3], [0, 2]]

@@ -60,7 +60,7 @@ class Network(nn.Module):
         )
 
     def token_bytes(self) -> int:
-        """Bytes for the keys and values of one input token in all layers."""
+        """Return bytes for the keys and values of one input token in all layers."""
         return 2 * math.prod(self._cache_shape()) * self.dtype.itemsize
 
     def _cache_shape(self) -> tuple[int, int, int]:
@@ -129,7 +129,7 @@ class Network(nn.Module):
         inputs: Tensor,
         layers: LayerWeights | None = None,
     ) -> Tensor:
-        """Scores of the next token at every position of `inputs`: (questions, length, vocabulary)."""
+        """Return scores of the next token at every position of `inputs`: (questions, length, vocabulary)."""
         family = self.family
         dtype = memory.dtype
         length = inputs.shape[1]
@@ -167,7 +167,7 @@ class Network(nn.Module):
     def caches(
         self, hypotheses: int, length: int, dtype: torch.dtype
     ) -> list[tuple[Tensor, Tensor]]:
-        """Empty keys and values for `length` positions of each hypothesis, in every decoder layer."""
+        """Return empty keys and values for `length` positions of each hypothesis, in every decoder layer."""
         layers, heads, width = self._cache_shape()
         shape = (layers, 2, hypotheses, heads, length, width)
         empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
@@ -251,7 +251,7 @@ class CausalNetwork(Network):
         return mean_loss(self._scored(batch), batch, self.label_smoothing)
 
     def _scores(self, batch: Batch) -> Tensor:
-        """Scores of the labels (questions, length, vocabulary). Inputs are padded on the left: all labels are in
+        """Return scores of the labels (questions, length, vocabulary). Inputs are padded on the left: all labels are in
         the last columns."""
         rows = batch.questions
         outputs = shift_labels(batch.labels, self.signs)
@@ -277,7 +277,7 @@ class CausalNetwork(Network):
     def encode(
         self, ids: Tensor, passages: RaggedRows, layers: LayerWeights | None = None
     ) -> Tensor:
-        """Keys and values of every token in every layer: (tokens, layers, 2, heads, width)."""
+        """Return keys and values of every token in every layer: (tokens, layers, 2, heads, width)."""
         cache = DynamicCache()
         # Padding is behind the tokens, where nothing attends to it.
         self.model(

@@ -35,7 +35,7 @@ class RaggedRows(NamedTuple):
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> RaggedRows:
-        """Rows of these lengths.
+        """Return rows of these lengths.
 
         >>> RaggedRows.of([2, 1]).place.tolist(), RaggedRows.of([2, 1]).position.tolist()
         ([0, 1, 2], [0, 1, 0])
@@ -91,7 +91,7 @@ def self_attention(
     dropout: float,
     bias: Tensor | None,
 ) -> Tensor:
-    """Attention of each token over its own sequence: (tokens, heads, width) in and out."""
+    """Compute attention of each token over its own sequence: (tokens, heads, width) in and out."""
     if bias is None and not rows.is_full and has_kernel(query):
         return _ragged_kernel(
             query, key, value, rows.starts, rows.starts, rows.longest, rows.longest, dropout, scale

@@ -90,7 +90,7 @@ def encoder_layer(
 
 
 def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, Tensor]:
-    """Keys and values of the encoded tokens for one decoder layer: (tokens, heads, width) each."""
+    """Return keys and values of the encoded tokens for one decoder layer: (tokens, heads, width) each."""
     shape = (-1, style.heads, style.width)
     return apply(w.key, memory).view(shape), apply(w.value, memory).view(shape)
 
@@ -143,7 +143,7 @@ def decoder_step(
     memory_mask: Tensor | RaggedRows | None,
     style: Style,
 ) -> Tensor:
-    """One position of each hypothesis: (questions · beams, size) → the same shape.
+    """Compute one position of each hypothesis: (questions · beams, size) → the same shape.
 
     `memory` is padded, with a mask or none, or end to end, with the places of the questions as mask. `cache` holds keys
     and values of the earlier positions and gets those of this one. The hypotheses of a question are queries over one
