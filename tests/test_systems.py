@@ -20,7 +20,7 @@ from whichsense.stages.clarify import SeqClarifier
 from whichsense.stages.detect import AnswersDetector
 from whichsense.stages.disambiguate import PromptCopy, SeqDisambiguator
 from whichsense.stages.read import CompactReader, ExtractiveReader, SeqReader, VotingReader
-from whichsense.stages.rerank import CompactReranker, CrossEncoderReranker, JointReranker
+from whichsense.stages.rerank import CompactReranker, CrossEncoderReranker
 from whichsense.stages.summarize import SeqSummarizer
 from whichsense.stages.verify import EMVerifier, LMVerifier
 from whichsense.systems import System, build, describe, load, load_settings
@@ -40,7 +40,6 @@ def trained(folder: Path, name: str, task: str, about: str) -> str:
 def models(tmp_path: Path) -> dict[str, str]:
     kinds = {
         "cross": ("reranker", "bert.json"),
-        "joint": ("joint-reranker", "bert.json"),
         "spans": ("extractive-reader", "bert.json"),
         "fid": ("answer-prediction", "seq2seq.json"),
         "qd": ("question-disambiguation", "seq2seq.json"),
@@ -89,14 +88,14 @@ def test_refuel(tmp_path: Path, models: dict[str, str]) -> None:
 
 
 def test_thresholding_and_votes(tmp_path: Path, models: dict[str, str]) -> None:
-    body = f'reranker = {{ model = "{models["joint"]}", picks = 3 }}\n'
+    body = f'reranker.model = "{models["cross"]}"\n'
     body += f'reader = {{ model = "{models["spans"]}", threshold = 0.1 }}'
     found = system(tmp_path, body)
     assert isinstance(found.answerer, Pipeline) and not found.rewrites
     assert (
         isinstance(found.answerer.reader, ExtractiveReader) and found.answerer.reader.gamma == 0.1
     )
-    assert isinstance(found.answerer.reranker, JointReranker) and found.answerer.reranker.picks == 3
+    assert isinstance(found.answerer.reranker, CrossEncoderReranker)
     assert isinstance(found.answerer.disambiguator, PromptCopy) and found.answerer.depth == 100
     voting = system(
         tmp_path,

@@ -140,7 +140,7 @@ def test_variants_have_names(gold: Path, tmp_path: Path) -> None:
         ({"1": ["x"], "2": []}, "empty predictions: 1 ('2')"),
         ({"1": ["x"], "2": 5}, "wrong type: 1 ('2')"),
         ({"1": ["x"], "2": [{"question": "x"}]}, "wrong type: 1 ('2')"),
-        ({"1": ["x"], "2": PAIRS["2"]}, "some predictions have questions"),
+        ({"1": ["x"], "2": PAIRS["2"]}, "Some predictions have questions"),
         (["x", "y"], "an object with 'id'"),
         ("x", "not a text"),
     ],

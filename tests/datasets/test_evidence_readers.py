@@ -205,7 +205,7 @@ def test_ramdocs(tmp_path: Path) -> None:
         ({"disambig_entity": ["x"]}, "differ in number"),
         (
             {"documents": [{"text": "x", "type": "true", "answer": "x"}]},
-            r"documents\[0\]: 'type' must be 'correct', 'misinfo' or 'noise', not 'true'",
+            r"documents\[0\]: 'type' must be one of correct, misinfo, noise, not 'true'",
         ),
     ],
 )

@@ -187,7 +187,7 @@ def test_ragged_there_and_back() -> None:
     assert table.shape == (3, 3, 2) and table[1, 1:].abs().sum() == 0
     assert torch.equal(rows.flat(table), flat)
     mask = rows.mask()
-    assert mask is not None and mask.sum(1).tolist() == [3, 1, 2]
+    assert mask is not None and mask.sum(-1).flatten().tolist() == [3, 1, 2]
     assert RaggedRows.of([2, 2]).mask() is None
 
 

@@ -12,13 +12,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from whichsense import sample
-from whichsense.lab.metrics.exact_match import all_answers_recall, answer_ranks
+from whichsense.lab.metrics.exact_match import answer_ranks
 from whichsense.lab.tasks.extractive import mean_f1
 from whichsense.lab.train.loop import Trained, train
 from whichsense.lab.train.recipes import load_recipe
 from whichsense.stages.detect import AnswersDetector, BertDetector
 from whichsense.stages.read import ExtractiveReader
-from whichsense.stages.rerank import CrossEncoderReranker, JointReranker
+from whichsense.stages.rerank import CrossEncoderReranker
 from whichsense.types import Case
 
 
@@ -90,72 +90,6 @@ def test_reranker_fits(tmp_path: Path) -> None:
         assert {hit.passage.id for hit in ranked} == {hit.passage.id for hit in hits}
         tops.append(any(answer_ranks(question.answers, [ranked[0].passage.text])))
     assert sum(tops) / len(tops) == pytest.approx(trained.metrics["any_at_1"], abs=0.13)
-
-
-def test_joint_reranker_covers_different_answers(tmp_path: Path) -> None:
-    task, trained = fitted("joint-reranker-ambignq", tmp_path, "picking.keep=3", "train.epochs=12")
-    assert trained.best >= 0.85
-    reranker = JointReranker(trained.model, picks=5)
-    covered = []
-    for question in task.dev:
-        hits = tuple(sample.index().search(question.text, 8))
-        ranked = reranker.rerank([Case(question.text, hits)])[0].hits
-        assert [hit.score for hit in ranked] == sorted((hit.score for hit in ranked), reverse=True)
-        texts = [f"{hit.passage.title} {hit.passage.text}" for hit in ranked[:3]]
-        covered.append(all_answers_recall(answer_ranks(question.answers, texts), 3))
-    assert sum(covered) / len(covered) == pytest.approx(trained.best)
-
-
-TOPICS = "lion tiger whale falcon salmon beetle".split()
-
-
-@pytest.fixture
-def lopsided(tmp_path: Path) -> tuple[str, ...]:
-    """Questions with two answers, of which one stands in five passages and the other in one: as changes to a recipe."""
-    from whichsense.index import Index
-
-    passages, questions = [], []
-    for topic in TOPICS:
-        told = [f"The {topic} club was led by Anna Berg in {year}." for year in range(1991, 1996)]
-        told += [
-            f"The {topic} club of the north was led by Carl Dahl.",
-            f"The {topic} club plays on grass.",
-        ]
-        passages += [
-            {"id": f"{topic}-{n}", "title": f"{topic} club", "text": text}
-            for n, text in enumerate(told)
-        ]
-        pairs = [
-            {"question": f"Who led it? {name}", "answer": [name]}
-            for name in ("Anna Berg", "Carl Dahl")
-        ]
-        annotation = {"type": "multipleQAs", "qaPairs": pairs}
-        questions.append(
-            {"id": topic, "question": f"Who led the {topic} club?", "annotations": [annotation]}
-        )
-    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, passages)) + "\n")
-    (tmp_path / "questions.json").write_text(json.dumps(questions))
-    Index.build(tmp_path / "corpus.jsonl", tmp_path / "index")
-    data = f"{tmp_path / 'questions.json'}"
-    return (
-        f"data.train={data}",
-        f"data.dev={data}",
-        f"data.index={tmp_path / 'index'}",
-        "data.limit=0",
-    )
-
-
-def test_joint_picks_the_rare_answer_that_others_crowd_out(
-    lopsided: tuple[str, ...], tmp_path: Path
-) -> None:
-    short = (*lopsided, "model.longest=48")
-    picking = ("picking.batch=6", "picking.keep=2", "picking.candidates=7", "train.epochs=40")
-    _, joint = fitted("joint-reranker-ambignq", tmp_path / "joint", *short, *picking)
-    lists = ("lists.batch=6", "lists.keep=2", "lists.candidates=7", "train.epochs=30")
-    _, alone = fitted("reranker-nq", tmp_path / "alone", *short, *lists)
-    assert joint.metrics["answers_at_2"] >= 0.9
-    # Passages that are scored each by itself put the common answer twice on top of most lists.
-    assert alone.metrics["any_at_1"] == 1.0 and alone.metrics["answers_at_2"] <= 0.75
 
 
 def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:

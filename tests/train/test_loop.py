@@ -397,12 +397,6 @@ def test_what_fails_in_another_process_is_told_here(tmp_path: Path) -> None:
         train(Empty(), dataclasses.replace(SETTINGS, workers=2), tmp_path / "theirs")
 
 
-def test_tensorboard_where_it_is_installed(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    train(Curve(), Settings(steps=10), tmp_path)
-    assert list((tmp_path / "tensorboard").glob("events*"))
-
-
 def test_schedules() -> None:
     cosine = [
         rate_share(step, 100, Settings(steps=100, schedule="cosine", warmup=0.1))

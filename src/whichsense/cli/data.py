@@ -37,10 +37,7 @@ def list_(as_json: bool, data_dir: Path | None) -> None:
 
     paths = {name: datasets.find(datasets.entry(name), data_dir) for name in datasets.names()}
     if as_json:
-        rows = []
-        for name, path in paths.items():
-            rows.append({"name": name, "path": str(path) if path else None})
-        _print_json(rows)
+        _print_json([{"name": name, "path": path and str(path)} for name, path in paths.items()])
         return
     width = max(map(len, paths))
     for name, path in paths.items():
@@ -66,9 +63,7 @@ def info(name: str, as_json: bool, data_dir: Path | None) -> None:
         _print_json({**asdict(about), "path": str(path) if path else None})
         return
     family = about.family
-    download = "not automatically: see the homepage"
-    if about.download:
-        download = about.download.url
+    download = about.download.url if about.download else "not automatically: see the homepage"
     click.echo(f"{about.name}: {family.title}\n{family.about}")
     if about.about:
         click.echo(about.about)
@@ -92,7 +87,9 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
     from whichsense.lab import datasets
 
-    names = names or _present(data_dir)
+    if not names:
+        known = datasets.names()
+        names = [one for one in known if datasets.find(datasets.entry(one), data_dir)]
     if not names:
         folder = datasets.data_folder(data_dir)
         click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
@@ -107,14 +104,6 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
         _print_json(rows)
     # Exit status 1 lets a script notice.
     sys.exit(0 if all(row["ok"] for row in rows) else 1)
-
-
-def _present(data_dir: Path | None) -> list[str]:
-    """Return the names of the datasets that are there."""
-    from whichsense.lab import datasets
-
-    known = datasets.names()
-    return [one for one in known if datasets.find(datasets.entry(one), data_dir)]
 
 
 def _checked_line(report: CheckReport) -> str:

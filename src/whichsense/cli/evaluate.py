@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from whichsense.cli.evidence import (
     PATH,
     choice_option,
-    cluster_option,
     count_option,
     data_dir_option,
     evidence_options,
     flag_option,
-    gpus_option,
     json_option,
     limit_option,
     number_option,
     open_evidence,
     path_option,
+    spread_options,
     system_option,
     use_executor,
     weights_option,
-    workers_option,
 )
 from whichsense.errors import BadInput
 from whichsense.jobs.limits import show_progress
@@ -35,7 +33,7 @@ from whichsense.jobs.limits import show_progress
 if TYPE_CHECKING:
     from whichsense.index import Index
     from whichsense.lab.evaluation.components import RetrievalResult, SupportResult
-    from whichsense.lab.evaluation.judging import Band, Draw, Form, ReadingsResult, Row
+    from whichsense.lab.evaluation.judging import Band, Form, ReadingsResult, Row
     from whichsense.lab.evaluation.leaderboard import Leaderboard
     from whichsense.protocols import Reranker
 
@@ -88,18 +86,10 @@ _COUNTS = ("options_per_question", "distinct_answers", "length", "answers_per_qu
 @click.argument("file", type=PATH, metavar="SYSTEMS.toml")
 @data_dir_option
 @limit_option
-@cluster_option
-@workers_option
-@gpus_option
+@spread_options
 @json_option
 def systems(
-    file: Path,
-    data_dir: Path | None,
-    limit: int | None,
-    cluster: str | None,
-    workers: int | None,
-    gpus: float,
-    as_json: bool,
+    file: Path, cluster: str | None, workers: int | None, gpus: float, as_json: bool, **options: Any
 ) -> None:
     """Compare systems: their scores, each over its 95% interval, and seconds per question.
 
@@ -110,15 +100,18 @@ def systems(
 
     leaderboard = evaluate_systems(
         file,
-        data_dir=data_dir,
-        limit=limit,
         progress=lambda name: show_progress(name, "questions"),
         executor=use_executor(cluster, workers, gpus),
+        **options,
     )
+    _print(leaderboard, as_json, _print_leaderboard)
+
+
+def _print(result: Any, as_json: bool, show: Callable[[Any], None]) -> None:
     if as_json:
-        print(json.dumps(leaderboard.as_dict()))
+        print(json.dumps(result.as_dict()))
     else:
-        _print_leaderboard(leaderboard)
+        show(result)
 
 
 def _print_leaderboard(leaderboard: Leaderboard) -> None:
@@ -179,15 +172,12 @@ _KEEP = 40
 @path_option("--out", "Write the result to this JSON file, too.", "FILE")
 @json_option
 def retrieval(
-    dataset: str,
     folder: Path | None,
     method: str | None,
     rerank: str | None,
     keep: int | None,
-    data_dir: Path | None,
-    limit: int | None,
-    out: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Print how many gold answers are among the first 1, 5, 10, 20 and 100 passages.
 
@@ -205,20 +195,9 @@ def retrieval(
         reranker, about = _reranker(rerank, index, keep or _KEEP)
     with show_progress("searching", "questions") as progress:
         result = evaluate_retrieval(
-            dataset,
-            index,
-            method=chosen,
-            reranker=reranker,
-            limit=limit,
-            data_dir=data_dir,
-            out=out,
-            about=about,
-            progress=progress,
+            index=index, method=chosen, reranker=reranker, about=about, progress=progress, **options
         )
-    if as_json:
-        print(json.dumps(result.as_dict()))
-    else:
-        _print_retrieval(result)
+    _print(result, as_json, _print_retrieval)
 
 
 def _print_retrieval(result: RetrievalResult) -> None:
@@ -285,14 +264,11 @@ def readings(
     dataset: str | None,
     folder: Path | None,
     method: str | None,
-    seed: int,
-    questions: int,
-    draw: str,
     system: Path | None,
     weights: Path | None,
-    data_dir: Path | None,
     out: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Have people judge the readings that whichsense ask shows.
 
@@ -328,12 +304,9 @@ def readings(
             ready.answerer,
             dataset,
             out,
-            seed=seed,
-            questions=questions,
-            draw=cast("Draw", draw),
             system=describe(ready.settings, index),
-            data_dir=data_dir,
             progress=progress,
+            **options,
         )
     _print_form(form, out, as_json)
 
@@ -369,10 +342,7 @@ def _count_marks(forms: Sequence[Path], out: Path | None, as_json: bool) -> None
     result = evaluate_forms(forms)
     if out:
         write_atomically(out, to_json(result.as_dict(), indent=2))
-    if as_json:
-        print(json.dumps(result.as_dict()))
-    else:
-        _print_result(result)
+    _print(result, as_json, _print_result)
 
 
 def _print_result(result: ReadingsResult) -> None:
@@ -471,14 +441,7 @@ def _print_line(name: str, cells: Sequence[str]) -> None:
 @limit_option
 @path_option("--out", "Write the result to this JSON file, too.", "FILE")
 @json_option
-def support(
-    dataset: str,
-    weights: Path | None,
-    data_dir: Path | None,
-    limit: int | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def support(weights: Path | None, as_json: bool, **options: Any) -> None:
     """Measure the support judge on claims with labels.
 
     Prints the balanced accuracy of "supported or not" with its 95% bootstrap interval, and the area under the curve;
@@ -491,18 +454,9 @@ def support(
     folder = weights or WEIGHTS
     with show_progress("judging", "claims") as progress:
         result = evaluate_support(
-            dataset,
-            SupportJudge(CompactModel(folder)),
-            name=folder.name,
-            limit=limit,
-            data_dir=data_dir,
-            out=out,
-            progress=progress,
+            judge=SupportJudge(CompactModel(folder)), name=folder.name, progress=progress, **options
         )
-    if as_json:
-        print(json.dumps(result.as_dict()))
-    else:
-        _print_support(result)
+    _print(result, as_json, _print_support)
 
 
 def _print_support(result: SupportResult) -> None:
@@ -531,11 +485,6 @@ def _print_support(result: SupportResult) -> None:
 class _FileOrCommand(click.Group):
     """`evaluate systems.toml` is short for `evaluate systems systems.toml`."""
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name.endswith(".toml"):
-            cmd_name = "systems"
-        return super().get_command(ctx, cmd_name)
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -552,7 +501,5 @@ def command() -> None:
     """
 
 
-command.add_command(readings)
-command.add_command(retrieval)
-command.add_command(support)
-command.add_command(systems)
+for _one in (readings, retrieval, support, systems):
+    command.add_command(_one)

@@ -163,6 +163,9 @@ gpus_option = click.option(
 )
 
 
+spread_options = _all_of(cluster_option, workers_option, gpus_option)
+
+
 def use_executor(address: str | None, workers: int | None = None, gpus: float = 0) -> Executor:
     """Workers on the cluster at an address, until the command ends; this process without one."""
     from whichsense.jobs.workers import run_here

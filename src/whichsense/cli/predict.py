@@ -5,24 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from whichsense.cli.evidence import (
     choice_option,
-    cluster_option,
     data_dir_option,
     evidence_options,
-    gpus_option,
     hits_option,
     json_option,
     limit_option,
     number_option,
     open_hits_or_index,
     path_option,
+    spread_options,
     use_executor,
-    workers_option,
 )
 from whichsense.jobs.limits import show_progress
 
@@ -77,9 +75,7 @@ POLICIES = ("benchmarks", "people")
 )
 @evidence_options
 @hits_option
-@cluster_option
-@workers_option
-@gpus_option
+@spread_options
 @path_option("--out", "The predictions.", "FILE", required=True)
 @data_dir_option
 @limit_option
@@ -90,21 +86,18 @@ def command(
     provider: str | None,
     weights: Path | None,
     dataset: str,
-    goal: str,
-    given: str,
-    options: str,
-    policy: str,
+    goal: Goal,
+    given: Given,
+    options: Options,
+    policy: ForWhom,
     folder: Path | None,
-    method: str | None,
+    method: Method | None,
     hits: Path | None,
     cluster: str | None,
     workers: int | None,
     gpus: float,
-    out: Path,
-    data_dir: Path | None,
-    limit: int | None,
-    batch: int,
     as_json: bool,
+    **more: Any,
 ) -> None:
     """Answer every question of a dataset and write {id: prediction}.
 
@@ -125,18 +118,17 @@ def command(
 
     if (system is None) == (provider is None):
         raise click.UsageError("Give either --system FILE.toml or --provider NAME.")
-    setting = Setting(
-        cast("Goal", goal), cast("Given", given), cast("Options", options), cast("ForWhom", policy)
-    )
+    setting = Setting(goal, given, options, policy)
     index: Searchable
-    if setting.given == "documents":
-        index = GivenDocuments(questions_of(dataset, data_dir, limit)[0])
-        chosen = cast("Method | None", method)
+    if given == "documents":
+        index = GivenDocuments(questions_of(dataset, more["data_dir"], more["limit"])[0])
+        chosen = method
     else:
         index, chosen = open_hits_or_index(hits, folder, method)
     table = load_settings(system or str(provider))
-    table = dataclasses.replace(table, weights=str(weights)) if weights else table
-    table = dataclasses.replace(table, method=chosen if method else table.method or chosen)
+    table = dataclasses.replace(
+        table, weights=str(weights or table.weights), method=method or table.method or chosen
+    )
     for_whom = FOR_PEOPLE if policy == "people" else FOR_BENCHMARKS
     ready = build(table, index, for_whom)
     answerer: Answerer | LoadedOnce[Answerer] = ready.answerer
@@ -147,15 +139,12 @@ def command(
         done = predict(
             answerer,
             dataset,
-            out,
             setting=setting,
             system=describe(ready.settings, index),
             rewrites=ready.rewrites,
-            data_dir=data_dir,
-            limit=limit,
-            batch=batch,
             progress=progress,
             executor=executor,
+            **more,
         )
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
@@ -183,7 +172,7 @@ def tune_command(
     system: Path,
     dataset: str,
     folder: Path | None,
-    method: str | None,
+    method: Method | None,
     hits: Path | None,
     data_dir: Path | None,
     limit: int | None,
@@ -198,11 +187,8 @@ def tune_command(
 
     index, chosen = open_hits_or_index(hits, folder, method)
     table = load_settings(system)
-    ready = build(
-        dataclasses.replace(table, method=chosen if method else table.method or chosen),
-        index,
-        FOR_BENCHMARKS,
-    )
+    table = dataclasses.replace(table, method=method or table.method or chosen)
+    ready = build(table, index, FOR_BENCHMARKS)
     if not isinstance(ready.answerer, Pipeline):
         raise BadConfig(f"'{system}' does not verify: there is no threshold to tune.")
     questions = [

@@ -226,8 +226,8 @@ def compare(a: Path, b: Path, as_json: bool) -> None:
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    a, b = comparison.a, comparison.b
-    print(f"A = {a}, B = {b}: {comparison.dataset}, {comparison.n:,} questions")
+    heading = f"A = {comparison.a}, B = {comparison.b}: {comparison.dataset}"
+    print(f"{heading}, {comparison.n:,} questions")
     print(_COMPARE_HEAD)
     for name, test in comparison.tests.items():
         a_mean, b_mean = comparison.means[name]
@@ -253,9 +253,7 @@ def _score(
 
 
 def _print_result(result: Result) -> None:
-    variant = ""
-    if "variant" in result.settings:
-        variant = f" ({result.settings['variant']})"
+    variant = f" ({result.settings['variant']})" if "variant" in result.settings else ""
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     print(f"{result.dataset}{variant}: {result.name}, {counts}")
     # At least as wide as the longest metric without a model's name.

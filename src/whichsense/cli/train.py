@@ -6,24 +6,17 @@ import json
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from whichsense.cli.evidence import (
-    cluster_option,
     flag_option,
-    gpus_option,
     json_option,
     path_option,
     repeated_option,
+    spread_options,
     use_executor,
-    workers_option,
 )
-
-if TYPE_CHECKING:
-    from whichsense.jobs.workers import Executor
-
 
 # whichsense train: a model from a recipe.
 
@@ -38,9 +31,7 @@ if TYPE_CHECKING:
     metavar="KEY=VALUE,…",
     help="Train once for each value of a setting: --sweep train.seed=0,1,2.",
 )
-@cluster_option
-@workers_option
-@gpus_option
+@spread_options
 @json_option
 def command(
     recipe: Path,
@@ -61,7 +52,7 @@ def command(
     With --cluster, the runs of a sweep, or else the lists to train on, are made by its workers.
     """
     from whichsense.jobs.workers import spread_over
-    from whichsense.lab.train.chain import train_recipe
+    from whichsense.lab.train.chain import train_recipe, train_sweep
     from whichsense.lab.train.processes import is_first_process
 
     say = partial(click.echo, err=True)
@@ -72,24 +63,28 @@ def command(
         )
     executor = use_executor(cluster, workers, gpus)
     if sweep:
-        _sweep(recipe, out, changes, tiny, sweep, executor)
+        folder = out or Path("runs") / f"{recipe.stem}-sweep"
+        for change, run in train_sweep(
+            recipe, folder, changes, sweep, tiny=tiny, executor=executor
+        ):
+            line = {"change": change, "model": str(run.model), "metrics": run.metrics}
+            print(json.dumps(line), flush=True)
         return
     with spread_over(executor) if cluster else nullcontext():
         trained = train_recipe(recipe, out, changes, tiny=tiny, say=say)
     if not is_first_process():
         return
-    metrics = dict(trained.metrics)
     if as_json:
         body = {
             "model": str(trained.model),
             "steps": trained.steps,
             "best_step": trained.best_step,
             "ended": trained.ended,
-            "metrics": metrics,
+            "metrics": dict(trained.metrics),
         }
         print(json.dumps(body))
         return
-    numbers = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in trained.metrics.items())
     steps = f"step {trained.best_step:,} of {trained.steps:,}"
     print(f"{trained.model}: {steps}, {numbers}")
 
@@ -101,22 +96,6 @@ def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:
     options = load_recipe(recipe, changes, tiny=tiny).options
     lists = getattr(options, "lists", None)
     return bool(getattr(lists, "folder", ""))
-
-
-def _sweep(
-    recipe: Path,
-    out: Path | None,
-    changes: tuple[str, ...],
-    tiny: bool,
-    sweep: str,
-    executor: Executor,
-) -> None:
-    from whichsense.lab.train.chain import train_sweep
-
-    folder = out or Path("runs") / f"{Path(recipe).stem}-sweep"
-    for change, run in train_sweep(recipe, folder, changes, sweep, tiny=tiny, executor=executor):
-        line = {"change": change, "model": str(run.model), "metrics": run.metrics}
-        print(json.dumps(line), flush=True)
 
 
 # whichsense cotrain: readers that teach each other.

@@ -42,34 +42,6 @@ class CrossEncoderReranker:
 
 
 @dataclass(frozen=True)
-class JointReranker:
-    """In the manner of JPR: the first `picks` are picked one after another so that they hold different answers.
-
-    The others follow by relevance. A hit's score gives its place in the order, no more.
-    """
-
-    model: str | Path
-    picks: int = 10
-    device: str = ""
-
-    @cached_property
-    def _parts(self) -> tuple[Any, Any]:
-        from whichsense.models.bert import encoders
-
-        return encoders.load_joint(self.model, self.device)
-
-    def rerank(self, cases: Sequence[Case]) -> list[Case]:
-        return [replace(case, hits=self._pick(case)) for case in cases]
-
-    def _pick(self, case: Case) -> tuple[Hit, ...]:
-        from whichsense.models.bert.encoders import picked_order
-
-        passages = [hit.passage for hit in case.hits]
-        order = picked_order(*self._parts, case.question, passages, self.picks)
-        return tuple(Hit(passages[place], score) for place, score in order)
-
-
-@dataclass(frozen=True)
 class CompactReranker:
     """The compact model's own order. All hits go through its first layers, the best through all of them.
 
@@ -93,14 +65,9 @@ class RerankerSettings:
 
     provider: str = ""
     model: str = ""
-    picks: int = 10
-    """Of a joint reranker: how many are picked in view of each other."""
 
 
 PROVIDERS: Mapping[str, Factory[RerankerSettings, Reranker]] = {
     COMPACT: lambda settings, context: CompactReranker(context.compact),
     "reranker": lambda settings, context: CrossEncoderReranker(settings.model, context.device),
-    "joint-reranker": lambda settings, context: JointReranker(
-        settings.model, settings.picks, context.device
-    ),
 }

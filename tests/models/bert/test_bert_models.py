@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ transformers = pytest.importorskip("transformers")
 
 from whichsense.errors import BadInput
 from whichsense.lab.train.tiny import located
-from whichsense.models.bases import load_base, load_tokenizer
+from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import encoders
 from whichsense.models.bert import inputs as inputs_module
 from whichsense.models.bert import inputs as inputs_module_
 from whichsense.models.bert.encoders import CrossEncoder, find_answers, over_threshold, relevances
 from whichsense.models.bert.inputs import Inputs, by_length
 from whichsense.stages.read import ExtractiveReader
-from whichsense.types import Candidate, Case, Hit, Passage
+from whichsense.types import Candidate, Case, Passage
 
 PASSAGES = [
     Passage("1", "Dune (novel)", "Frank Herbert wrote the novel Dune, which came out in 1965."),
@@ -140,14 +139,11 @@ def test_scores_are_computed_in_full_under_bf16(inputs: Inputs) -> None:
     assert torch.equal(kept, questions @ passages.T) and not torch.allclose(
         rounded.float(), kept, atol=1e-3
     )
-    model = encoders.PassagePointer(seeded(), layers=1, heads=4, most=4).eval()
+    model = encoders.CrossEncoder(seeded(), reads=False).eval()
     row = inputs_module.padded(inputs.pairs(QUESTION, PASSAGES), inputs.tokenizer.pad_token_id)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        vectors, relevance = model(row)
-        scores = model.next_scores(
-            vectors[None], relevance[None], torch.ones(1, 4).bool(), torch.tensor([[1]])
-        )
-    assert vectors.dtype == relevance.dtype == scores.dtype == torch.float32
+        vectors, relevance, *_ = model(row)
+    assert vectors.dtype == relevance.dtype == torch.float32
 
 
 def test_threshold() -> None:
@@ -155,32 +151,6 @@ def test_threshold() -> None:
     assert [one.answer for one in over_threshold(answers, 0.2)] == ["a", "b"]
     assert [one.answer for one in over_threshold(answers, 0.9)] == ["a"]
     assert over_threshold([], 0.1) == []
-
-
-def test_joint_picks_do_not_depend_on_later_ones(inputs: Inputs) -> None:
-    torch.manual_seed(0)
-    model = encoders.PassagePointer(seeded(), layers=2, heads=4, most=4).eval()
-    vectors, relevance = torch.randn(2, 5, 64), torch.randn(2, 5)
-    present = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    whole = model.next_scores(vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]]))
-    for steps in range(3):
-        part = model.next_scores(
-            vectors, relevance, present, torch.tensor([[0, 1, 2], [2, 0, 1]])[:, :steps]
-        )
-        assert torch.allclose(part[:, -1], whole[:, steps], atol=1e-5)
-    assert (
-        whole[0, 1, 0] == -torch.inf
-        and whole[1, 0, 3] == -torch.inf
-        and whole[0, 0].isfinite().all()
-    )
-    # Another history, another score: that is what makes the choice a joint one.
-    other = model.next_scores(vectors, relevance, present, torch.tensor([[3], [0]]))
-    assert not torch.allclose(other[0, 1, 4], whole[0, 1, 4])
-    order = encoders.picked_order(model, inputs, QUESTION, PASSAGES, picks=2)
-    assert (
-        sorted(place for place, _ in order) == [0, 1, 2, 3]
-        and encoders.picked_order(model, inputs, "q", [], 2) == []
-    )
 
 
 def test_detector_reads_passages(inputs: Inputs) -> None:
@@ -221,119 +191,6 @@ def test_cosine_ranks_as_the_inner_product(tmp_path: Path, inputs: Inputs) -> No
     assert (np.argsort(-products, axis=1) == np.argsort(-(questions @ passages.T), axis=1)).all()
     alone = encoder.encode_passages([f"{texts[4][0]}\n{texts[4][1]}"])
     assert np.allclose(alone[0], passages[4], atol=1e-5)
-
-
-def weights_of(model: Any, before: str) -> dict[str, Any]:
-    return {f"{before}{name}": tensor.clone() for name, tensor in model.state_dict().items()}
-
-
-def with_leftovers(found: dict[str, Any], before: str) -> dict[str, Any]:
-    """Published files also hold position numbers and a pooler."""
-    extra = {
-        "embeddings.position_ids": torch.arange(256)[None],
-        "pooler.dense.bias": torch.zeros(64),
-    }
-    return found | {f"{before}{name}": tensor for name, tensor in extra.items()}
-
-
-def test_published_dpr_retriever_of_facebook_research(tmp_path: Path) -> None:
-    question, passage = seeded(1), seeded(2)
-    with torch.no_grad():
-        passage.embeddings.word_embeddings.weight.add_(1.0)
-    body = with_leftovers(weights_of(question, "question_model."), "question_model.")
-    body |= with_leftovers(weights_of(passage, "ctx_model."), "ctx_model.")
-    state = {
-        "model_dict": OrderedDict(body),
-        "optimizer_dict": {},
-        "scheduler_dict": {},
-        "offset": 0,
-        "epoch": 39,
-    }
-    torch.save(
-        state | {"encoder_params": {"encoder_model_type": "hf_bert"}},
-        tmp_path / "bert-base-encoder.cp",
-    )
-    base = located("tiny-bert")
-    made = encoders.import_retriever(
-        [tmp_path / "bert-base-encoder.cp"],
-        base,
-        tmp_path / "made",
-        [(p.title, p.text) for p in PASSAGES],
-    )
-    model, _, longest = encoders.load_dual_encoder(made)
-    assert longest > 0
-    assert torch.equal(
-        model.passage.embeddings.word_embeddings.weight, passage.embeddings.word_embeddings.weight
-    )
-    assert torch.equal(
-        model.question.embeddings.word_embeddings.weight, question.embeddings.word_embeddings.weight
-    )
-    with pytest.raises(BadInput, match="not a DPR checkpoint of this kind"):
-        encoders.import_reader(tmp_path / "bert-base-encoder.cp", base, tmp_path / "reader")
-
-
-def test_published_dpr_retriever_of_the_hub(tmp_path: Path) -> None:
-    """The hub's own classes write the files, so that the layout is theirs."""
-    config = transformers.DPRConfig(
-        **{k: v for k, v in load_base(located("tiny-bert")).config.to_dict().items() if k in SHAPE}
-    )
-    towers = []
-    for name, kind in (
-        ("question", transformers.DPRQuestionEncoder),
-        ("passage", transformers.DPRContextEncoder),
-    ):
-        towers.append(kind(config).eval())
-        towers[-1].save_pretrained(tmp_path / name)
-    made = encoders.import_retriever(
-        [tmp_path / "question", tmp_path / "passage"],
-        located("tiny-bert"),
-        tmp_path / "made",
-        [("a", "b")],
-    )
-    model, inputs, _ = encoders.load_dual_encoder(made)
-    row = inputs.single([QUESTION])[0]
-    theirs = towers[0](input_ids=torch.tensor([row.ids])).pooler_output
-    ours = encoders.encode(model, "question", [row], inputs.tokenizer.pad_token_id)
-    assert np.allclose(ours, theirs.detach().numpy(), atol=1e-5)
-    with pytest.raises(BadInput, match="both towers"):
-        encoders.import_retriever(
-            [tmp_path / "question"], located("tiny-bert"), tmp_path / "half", [("a", "b")]
-        )
-
-
-SHAPE = {
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-}
-SHAPE |= {"max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob"}
-
-
-def test_published_dpr_reader_of_the_hub(tmp_path: Path) -> None:
-    config = transformers.DPRConfig(
-        **{k: v for k, v in load_base(located("tiny-bert")).config.to_dict().items() if k in SHAPE}
-    )
-    theirs = transformers.DPRReader(config).eval()
-    theirs.save_pretrained(tmp_path / "theirs")
-    made = encoders.import_reader(
-        tmp_path / "theirs", located("tiny-bert"), tmp_path / "made", longest=48
-    )
-    model, inputs = encoders.load_cross_encoder(made, "extractive-reader", reads=True)
-    row = inputs.pairs(QUESTION, PASSAGES[:1])[0]
-    asked = {
-        "input_ids": torch.tensor([row.ids]),
-        "attention_mask": torch.ones(1, len(row), dtype=torch.long),
-    }
-    with torch.no_grad():
-        found = model(asked | {"token_type_ids": torch.zeros(1, len(row), dtype=torch.long)})
-        expected = theirs(**asked)
-    assert torch.allclose(found.relevance, expected.relevance_logits.flatten(), atol=1e-5)
-    assert torch.allclose(found.starts, expected.start_logits, atol=1e-5)
-    hits = tuple(Hit(passage, 1.0) for passage in PASSAGES)
-    (read,) = ExtractiveReader(made).read([Case(QUESTION, hits)])
-    assert len(read.answers) == 1
 
 
 def test_folders_of_another_kind_are_told(tmp_path: Path, inputs: Inputs) -> None:

@@ -74,12 +74,12 @@ class Entry:
 
 
 def names() -> list[str]:
-    """The names of all datasets, in the catalog's order."""
+    """Return the names of all datasets, in the catalog's order."""
     return list(_entries())
 
 
 def entry(name: str) -> Entry:
-    """The catalog entry of a dataset.
+    """Return the catalog entry of a dataset.
 
     >>> entry("asqa/dve")
     Traceback (most recent call last):
@@ -143,13 +143,13 @@ _VARIABLE = "WHICHSENSE_DATA"
 
 
 def data_folder(given: str | Path | None = None) -> Path:
-    """The given folder, or the one named by WHICHSENSE_DATA, or the user's cache."""
+    """Return the given folder, or the one named by WHICHSENSE_DATA, or the user's cache."""
     chosen = given or os.environ.get(_VARIABLE)
     return Path(chosen).expanduser() if chosen else cache_folder() / "data"
 
 
 def find(entry: Entry, folder: str | Path | None = None) -> Path | None:
-    """The file of a dataset, or None. Releases are searched in the catalog's order."""
+    """Return the file of a dataset, or None. Releases are searched in the catalog's order."""
     for path in _possible_paths(entry, data_folder(folder)):
         if path.is_file():
             return path
@@ -157,7 +157,7 @@ def find(entry: Entry, folder: str | Path | None = None) -> Path | None:
 
 
 def locate(entry: Entry, folder: str | Path | None = None) -> Path:
-    """The file of a dataset; raises an error that says how to get it where it is missing."""
+    """Return the file of a dataset; raises an error that says how to get it where it is missing."""
     path = find(entry, folder)
     if path is None:
         raise MissingData(
@@ -167,7 +167,7 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
 
 
 def advise_getting(entry: Entry, folder: str | Path | None = None) -> str:
-    """The advice for a file that is missing."""
+    """Say how to get a file that is missing."""
     place = fetch_folder(entry, folder) / fetched_name(entry)
     if entry.family.packaged:
         return "It is part of the package: install whichsense again."
@@ -185,19 +185,19 @@ def advise_getting(entry: Entry, folder: str | Path | None = None) -> str:
 
 
 def advise_replacing(entry: Entry) -> str:
-    """The advice for a file that is damaged."""
+    """Say how to replace a file that is damaged."""
     if entry.download:
         return f"run: whichsense data fetch --force {entry.name}"
     return f"from {entry.family.homepage}"
 
 
 def fetch_folder(entry: Entry, folder: str | Path | None = None) -> Path:
-    """The folder that a fetched file is written to."""
+    """Return the folder that a fetched file is written to."""
     return data_folder(folder) / entry.family.folders[0]
 
 
 def fetched_name(entry: Entry) -> str:
-    """The file name of the release that is fetched: the official one where it is known."""
+    """Return the file name of the release that is fetched: the official one where it is known."""
     chosen = entry.releases[0]
     for release in reversed(entry.releases):
         if release.name == "official":
@@ -206,7 +206,7 @@ def fetched_name(entry: Entry) -> str:
 
 
 def matching_releases(entry: Entry, path: Path) -> list[Release]:
-    """The releases that a file can be, by its name.
+    """Return the releases that a file can be, by its name.
 
     A release that lists the name with its compression wins over those that list the plain name.
     """

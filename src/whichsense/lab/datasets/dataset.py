@@ -38,7 +38,7 @@ _Words = frozenset[str]
 def find_near_duplicates(
     questions: Sequence[str], against: Sequence[str], threshold: float = _THRESHOLD
 ) -> dict[int, int]:
-    """The questions that repeat one of `against`: position → position of the first that they repeat there.
+    """Return the questions that repeat one of `against`: position → position of the first that they repeat there.
 
     Two questions repeat each other when the Jaccard overlap of their word sets is `threshold` or more. Exact, and
     fast by prefix filtering: two sets with such an overlap share one of their few rarest words.
@@ -78,7 +78,7 @@ def _overlap_enough(one: _Words, other: _Words, threshold: float) -> bool:
 
 
 def _rarest_words(tokens: _Words, frequency: Counter[str], threshold: float) -> list[str]:
-    """The prefix: of n words, as many as leave a rest that cannot reach the threshold alone."""
+    """Return the prefix: of n words, as many as leave a rest that cannot reach the threshold alone."""
     if not tokens:
         return [""]
     # Rounding errors must not demand a word too many.
@@ -158,7 +158,7 @@ class Dataset(Generic[_RecordT_co]):
 
 
 def read_file(about: Entry, path: Path, fix: str) -> Iterator[Record]:
-    """The records of one file, by the reader that the catalog names."""
+    """Yield the records of one file, by the reader that the catalog names."""
     return READERS[about.reader](Rows(path, fix, about.inside))
 
 
@@ -181,7 +181,7 @@ def load(
     data_dir: str | Path | None = None,
     without: Sequence[str] = (),
 ) -> Dataset[Record]:
-    """A dataset by name, or a file in the form of AmbigNQ, CAmbigNQ or ASQA by its path.
+    """Load a dataset by name, or a file in the form of AmbigNQ, CAmbigNQ or ASQA by its path.
 
     `kind` is the record type that the caller needs, for the type checker and as a check. `without` names datasets
     whose questions must not occur: questions that equal or nearly equal one of theirs are dropped, for training.
@@ -206,7 +206,7 @@ _NOT_KNOWN = "Is it in the form of AmbigNQ, CAmbigNQ or ASQA?"
 
 
 def _about(name: str) -> Entry:
-    """The catalog's entry, or of a file what its first record tells: which reader it needs."""
+    """Return the catalog's entry, or of a file what its first record tells: which reader it needs."""
     path = Path(name)
     if not path.is_file():
         return entry(name)
@@ -233,14 +233,14 @@ def load_questions(
 
 
 def locate_questions(name: str, data_dir: str | Path | None = None) -> Path:
-    """The path of the file that `load_questions` reads."""
+    """Return the path of the file that `load_questions` reads."""
     return load(name, data_dir=data_dir).path
 
 
 def _drop_near_duplicates(
     records: list[_RecordT_co], others: Sequence[Question]
 ) -> list[_RecordT_co]:
-    """The records whose text does not nearly equal that of one of the others."""
+    """Return the records whose text does not nearly equal that of one of the others."""
     texts = [record.text for record in records]
     duplicates = find_near_duplicates(texts, [other.text for other in others])
     return [record for number, record in enumerate(records) if number not in duplicates]
@@ -301,7 +301,7 @@ def _fix(about: Entry) -> str:
 
 
 def _identify_by_checksum(about: Entry, path: Path) -> tuple[Release | None, str]:
-    """The release with the file's checksum; None where only the count can tell."""
+    """Return the release with the file's checksum; None where only the count can tell."""
     if not any(release.sha256 for release in about.releases):
         return None, "not on record"
     digest = sha256_unpacked(path)
@@ -315,7 +315,7 @@ def _identify_by_checksum(about: Entry, path: Path) -> tuple[Release | None, str
 
 
 def _identify_by_count(about: Entry, path: Path, count: int) -> Release:
-    """The release without a checksum that has this count.
+    """Return the release without a checksum that has this count.
 
     A file that has the name of a release with a checksum, but neither its checksum nor a known count, is damaged.
     """

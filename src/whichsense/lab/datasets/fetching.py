@@ -11,10 +11,11 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, TypeGuard
+from typing import IO, Any, TypeGuard
 
 from whichsense.errors import DamagedData, MissingData
 from whichsense.files import sha256
@@ -46,7 +47,7 @@ _DISK_ERRORS = {
 
 
 def fetch_dataset(name: str, data_dir: str | Path | None, force: bool, progress: Progress) -> Path:
-    """The work of `datasets.fetch`."""
+    """Do the work of `datasets.fetch`."""
     about = entry(name)
     present = find(about, data_dir)
     if about.family.packaged or (present and not force):
@@ -153,39 +154,27 @@ def _open_member(archive: Path, download: Download) -> Iterator[IO[bytes]]:
     """One file of an archive, by its name, in whichever of its folders."""
     url = download.url
     wanted = download.member.rsplit("/", 1)[-1]
-    open_member = _open_zipped if url.endswith(".zip") else _open_tarred
     try:
-        with open_member(archive, wanted) as file:
-            if file is None:
-                raise DamagedData(
-                    f"{url} does not hold '{wanted}'. It has a new version: report it."
-                )
-            yield file
+        opened = zipfile.ZipFile(archive) if url.endswith(".zip") else tarfile.open(archive)
+        with opened as packed:
+            for name, open_file in _members(packed):
+                if name.rsplit("/", 1)[-1] == wanted:
+                    with open_file() as file:
+                        yield file
+                    return
+        raise DamagedData(f"{url} does not hold '{wanted}'. It has a new version: report it.")
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error):
         raise DamagedData(
             f"{url} is not a whole archive. Nothing was changed: try again."
         ) from None
 
 
-@contextmanager
-def _open_zipped(archive: Path, wanted: str) -> Iterator[IO[bytes] | None]:
-    with zipfile.ZipFile(archive) as packed:
+def _members(packed: zipfile.ZipFile | tarfile.TarFile) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the name of each file, and what opens it."""
+    if isinstance(packed, zipfile.ZipFile):
         for name in packed.namelist():
-            if name.rsplit("/", 1)[-1] == wanted:
-                with packed.open(name) as file:
-                    yield file
-                return
-        yield None
-
-
-@contextmanager
-def _open_tarred(archive: Path, wanted: str) -> Iterator[IO[bytes] | None]:
-    with tarfile.open(archive) as packed:
-        for item in packed:
-            if item.isfile() and item.name.rsplit("/", 1)[-1] == wanted:
-                file = packed.extractfile(item)
-                if file is not None:
-                    with file:
-                        yield file
-                    return
-        yield None
+            yield name, partial(packed.open, name)
+        return
+    for item in packed:
+        if item.isfile():
+            yield item.name, partial(packed.extractfile, item)

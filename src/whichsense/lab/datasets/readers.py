@@ -53,7 +53,7 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 
 def read_unanswerable(rows: Rows) -> Iterator[Question]:
-    """Questions without an answer."""
+    """Read questions without an answer."""
     # {id, question, kinds?}
     for row in rows:
         kinds = row.texts("kinds", optional=True)
@@ -61,7 +61,7 @@ def read_unanswerable(rows: Rows) -> Iterator[Question]:
 
 
 def read_nq_open(rows: Rows) -> Iterator[Question]:
-    """A question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
+    """Read a question and its aliases, nothing else: NQ-open, its relatives, research samples in the FlashRAG form."""
     # {question, answer: [alias…], id?}; FlashRAG: golden_answers; others: answers
     ids = IdMaker()
     for row in rows:
@@ -72,7 +72,7 @@ def read_nq_open(rows: Rows) -> Iterator[Question]:
 
 
 def read_efficientqa_test(rows: Rows) -> Iterator[Question]:
-    """NQ-open's form, with the judged predictions of the EfficientQA systems."""
+    """Read NQ-open's form, with the judged predictions of the EfficientQA systems."""
     # {question, answer, def_correct_predictions, poss_correct_predictions, def_incorrect_predictions}
     ids = IdMaker()
     for row in rows:
@@ -88,7 +88,7 @@ def read_efficientqa_test(rows: Rows) -> Iterator[Question]:
 
 
 def read_triviaqa(rows: Rows) -> Iterator[Question]:
-    """TriviaQA's official JSON. The test set comes without answers."""
+    """Read TriviaQA's official JSON. The test set comes without answers."""
     # {Data: [{QuestionId, Question, Answer: {Value, Aliases}}]}
     for row in rows.under("Data"):
         answers = trivia_answers(row) if row.has("Answer") else ()
@@ -97,7 +97,7 @@ def read_triviaqa(rows: Rows) -> Iterator[Question]:
 
 
 def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
-    """A TriviaQA answer with its aliases, the main one first; `more` names further alias lists of the file."""
+    """Return a TriviaQA answer with its aliases, the main one first; `more` names further alias lists of the file."""
     answer = row.row("Answer")
     aliases = [answer.text("Value")]
     for key in ("Aliases", *more):
@@ -106,7 +106,7 @@ def trivia_answers(row: Row, *more: str) -> tuple[str, ...]:
 
 
 def read_webquestions(rows: Rows) -> Iterator[Question]:
-    """The factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
+    """Read the factoid form (`qText`, `answers`) and the original one (`utterance`, `targetValue`)."""
     # {qId, qText, answers} or {utterance, targetValue}
     ids = IdMaker()
     for row in rows:
@@ -121,7 +121,7 @@ def read_webquestions(rows: Rows) -> Iterator[Question]:
 
 
 def _parse_target(target: str) -> tuple[str, ...]:
-    """The answers of WebQuestions' Lisp form.
+    """Return the answers of WebQuestions' Lisp form.
 
     >>> _parse_target('(list (description "Lawyer") (description Jamaica))')
     ('Lawyer', 'Jamaica')
@@ -130,7 +130,7 @@ def _parse_target(target: str) -> tuple[str, ...]:
 
 
 def read_popqa(rows: Rows) -> Iterator[Question]:
-    """PopQA with its metadata."""
+    """Read PopQA with its metadata."""
     # {id, question, golden_answers, metadata: {subj, prop, s_pop}}
     for row in rows:
         metadata = row.row("metadata")
@@ -149,7 +149,7 @@ def read_popqa(rows: Rows) -> Iterator[Question]:
 
 
 def read_ambignq(rows: Rows) -> Iterator[Question]:
-    """AmbigNQ's light release, and the embedded sample, which adds `kinds` and `evidence`."""
+    """Read AmbigNQ's light release, and the embedded sample, which adds `kinds` and `evidence`."""
     # {id, question, annotations: [{type, answer} or {type, qaPairs: [{question, answer}]}]}
     for row in rows:
         yield Question(
@@ -161,7 +161,7 @@ def read_ambignq(rows: Rows) -> Iterator[Question]:
 
 
 def read_ambignq_full(rows: Rows) -> Iterator[Question]:
-    """AmbigNQ's full release."""
+    """Read AmbigNQ's full release."""
     # AmbigNQ's row with viewed_doc_titles, used_queries: [{query, results}], nq_answer, nq_doc_title
     for row in rows:
         yield FullQuestion(
@@ -176,18 +176,20 @@ def read_ambignq_full(rows: Rows) -> Iterator[Question]:
 
 
 def _parse_searches(row: Row) -> tuple[SearchQuery, ...]:
-    searches = []
-    for item in row.rows("used_queries", optional=True):
-        results = []
-        for hit in item.rows("results"):
-            snippet = hit.text("snippet", default="")
-            results.append(Context(hit.text("title"), snippet))
-        searches.append(SearchQuery(item.text("query"), tuple(results)))
-    return tuple(searches)
+    return tuple(
+        SearchQuery(
+            item.text("query"),
+            tuple(
+                Context(hit.text("title"), hit.text("snippet", default=""))
+                for hit in item.rows("results")
+            ),
+        )
+        for item in row.rows("used_queries", optional=True)
+    )
 
 
 def read_cambignq(rows: Rows) -> Iterator[Question]:
-    """CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options.
+    """Read CAmbigNQ: AmbigNQ's full record with the clarification question and the answers of its options.
 
     The release has `dqs`, the rewrites that the options stand for, in place of AmbigNQ's annotations.
     """
@@ -231,7 +233,7 @@ def _pair_up(
 
 
 def read_cambignq_part(rows: Rows) -> Iterator[Question]:
-    """CAmbigNQ's questions in CLAMBER, joined with AmbigNQ: the options are a list, their answers have rewrites.
+    """Read CAmbigNQ's questions in CLAMBER, joined with AmbigNQ: the options are a list, their answers have rewrites.
 
     A question whose options do not match AmbigNQ's answers in number has no answers.
     """
@@ -264,7 +266,7 @@ def _check_options(row: Row, options: tuple[str, ...], paired: list[Row]) -> Non
 
 
 def read_situatedqa(rows: Rows) -> Iterator[Question]:
-    """SituatedQA, by time or by place."""
+    """Read SituatedQA, by time or by place."""
     # {id, question, edited_question, answer, any_answer, date or location}
     ids = IdMaker()
     for row in rows:
@@ -284,7 +286,7 @@ def read_situatedqa(rows: Rows) -> Iterator[Question]:
 
 
 def read_condambigqa(rows: Rows) -> Iterator[Question]:
-    """CondAmbigQA: conditions, what is true under each, the retrieved passages."""
+    """Read CondAmbigQA: conditions, what is true under each, the retrieved passages."""
     # {id, question, properties: [{condition, groundtruth, citations}], ctxs: [{title, text}]}
     for row in rows:
         conditions = tuple(map(_parse_condition, row.rows("properties")))
@@ -310,7 +312,7 @@ def _parse_context(row: Row) -> Context:
 
 
 def read_ramdocs(rows: Rows) -> Iterator[Question]:
-    """RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
+    """Read RAMDocs: documents that are right, wrong or irrelevant, and a right answer for each entity of the name."""
     # {question, documents: [{text, type, answer}], disambig_entity, gold_answers, wrong_answers}
     ids = IdMaker()
     for row in rows:
@@ -332,11 +334,8 @@ def read_ramdocs(rows: Rows) -> Iterator[Question]:
 
 
 def _parse_document(row: Row) -> ConflictDocument:
-    kind = row.text("type")
-    for known in get_args(DocumentKind):
-        if kind == known:
-            return ConflictDocument(row.text("text"), known, row.text("answer"))
-    raise row.bad(f"'type' must be 'correct', 'misinfo' or 'noise', not '{kind}'")
+    kind = row.choice("type", get_args(DocumentKind))
+    return ConflictDocument(row.text("text"), kind, row.text("answer"))
 
 
 # Readers of datasets with long answers: ASQA, QA-Feedback, ClapNQ.
@@ -346,7 +345,7 @@ _PREDICTIONS = ("prediction 1", "prediction 2", "prediction 3", "prediction 4")
 
 
 def read_asqa(rows: Rows) -> Iterator[LongQuestion]:
-    """ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
+    """Read ASQA as released (one file, splits inside, keyed by id) and as a list or JSON lines (Hugging Face)."""
     # {ambiguous_question, qa_pairs: [{question, short_answers, context, wikipage}], wikipages, annotations}
     for row in rows.under(rows.inside):
         pairs = row.rows("qa_pairs")
@@ -395,7 +394,7 @@ def _parse_piece(row: Row) -> Context:
 
 
 def read_asqa_part(rows: Rows) -> Iterator[Question]:
-    """ASQA's train questions in QA-Feedback: passages for the whole question, none for a disambiguation."""
+    """Read ASQA's train questions in QA-Feedback: passages for the whole question, none for a disambiguation."""
     # {id, question, split, long_answers, passages: [{content, wikipage}], qa_pairs}
     for row in rows:
         pairs = row.rows("qa_pairs")
@@ -416,7 +415,7 @@ def read_asqa_part(rows: Rows) -> Iterator[Question]:
 
 
 def read_qa_feedback(rows: Rows) -> Iterator[Question]:
-    """QA-Feedback: four predictions for each question, and human feedback."""
+    """Read QA-Feedback: four predictions for each question, and human feedback."""
     # {question, passages: [[title, sentence…]…], gold, prediction 1 … 4, feedback, preference}
     ids = IdMaker()
     for row in rows:
@@ -445,7 +444,7 @@ def _split_title(passage: tuple[str, ...]) -> SentencePassage:
 
 
 def _parse_errors(feedback: Row, length: int) -> tuple[ErrorSpan, ...]:
-    """The error spans of a prediction of `length` characters."""
+    """Return the error spans of a prediction of `length` characters."""
     errors = []
     for row in feedback.rows("errors"):
         start = row.number("start")
@@ -470,7 +469,7 @@ def _parse_missing(row: Row, passages: tuple[SentencePassage, ...]) -> MissingIn
 
 
 def _parse_preferences(row: Row) -> tuple[Preference, ...]:
-    """The file has one number a pair, in the order 1-2, 1-3, 1-4, 2-3, 2-4, 3-4.
+    """Parse the numbers of all pairs, one each, in the order 1-2, 1-3, 1-4, 2-3, 2-4, 3-4.
 
     0 is no preference, 1 prefers the first of the pair, 2 the second.
     """
@@ -486,7 +485,7 @@ def _parse_preferences(row: Row) -> tuple[Preference, ...]:
 
 
 def read_clapnq(rows: Rows) -> Iterator[Question]:
-    """ClapNQ: the passage is gold where the question has an answer in it."""
+    """Read ClapNQ: the passage is gold where the question has an answer in it."""
     # {id, input, passages: [{title, text, sentences}], output: [{answer, selected_sentences, meta}]}
     for row in rows:
         long_answers = tuple(map(_parse_grounded_answer, row.rows("output")))
@@ -525,7 +524,7 @@ def _parse_grounded_answer(row: Row) -> GroundedAnswer:
 
 
 def read_squad(rows: Rows) -> Iterator[Question]:
-    """SQuAD 1.1 and 2.0: the official JSON (`data`, answers with offsets) and a plain list with answer texts."""
+    """Read SQuAD 1.1 and 2.0: the official JSON (`data`, answers with offsets) and a plain list with answer texts."""
     # {title, paragraphs: [{context, qas: [{id, question, answers, is_impossible}]}]}
     for article in rows.under("data"):
         title = article.text("title").replace("_", " ")
@@ -555,14 +554,14 @@ def _squad_answers(row: Row) -> tuple[str, ...]:
 
 
 def read_gold_passages(rows: Rows) -> Iterator[Question]:
-    """NQ-open questions with the passage that Natural Questions' annotators marked."""
+    """Read NQ-open questions with the passage that Natural Questions' annotators marked."""
     # {question, answers, ctxs: [{title, text, isgold}]}
     ids = IdMaker()
     for row in rows:
-        passages = []
-        for item in row.rows("ctxs"):
-            gold = bool(item.field("isgold"))
-            passages.append(Context(item.text("title"), item.text("text"), gold))
+        passages = [
+            Context(item.text("title"), item.text("text"), bool(item.field("isgold")))
+            for item in row.rows("ctxs")
+        ]
         text = row.text("question")
         yield GroundedQuestion(
             ids.from_text(text), text, single_answer(row.texts("answers")), passages=tuple(passages)
@@ -570,7 +569,7 @@ def read_gold_passages(rows: Rows) -> Iterator[Question]:
 
 
 def read_hotpotqa(rows: Rows) -> Iterator[Question]:
-    """HotpotQA: ten pages in sentences, some of them supporting."""
+    """Read HotpotQA: ten pages in sentences, some of them supporting."""
     # {_id, question, answer, supporting_facts: [[title, n]…], context: [[title, [sentence…]]…]}
     for row in rows:
         supporting = {str(title) for title, _ in row.field("supporting_facts")}
@@ -589,14 +588,17 @@ def read_hotpotqa(rows: Rows) -> Iterator[Question]:
 
 
 def read_musique(rows: Rows) -> Iterator[Question]:
-    """MuSiQue: twenty paragraphs, some of them supporting."""
+    """Read MuSiQue: twenty paragraphs, some of them supporting."""
     # {id, question, answer, answer_aliases, paragraphs: [{title, paragraph_text, is_supporting}]}
     for row in rows:
-        passages = []
-        for item in row.rows("paragraphs"):
-            gold = bool(item.value.get("is_supporting"))
-            text = item.text("paragraph_text")
-            passages.append(Context(item.text("title"), text, gold))
+        passages = [
+            Context(
+                item.text("title"),
+                item.text("paragraph_text"),
+                bool(item.value.get("is_supporting")),
+            )
+            for item in row.rows("paragraphs")
+        ]
         answers = (row.text("answer"), *row.texts("answer_aliases", optional=True))
         yield GroundedQuestion(
             row.text("id"), row.text("question"), single_answer(answers), passages=tuple(passages)
@@ -604,7 +606,7 @@ def read_musique(rows: Rows) -> Iterator[Question]:
 
 
 def read_wice(rows: Rows) -> Iterator[Claim]:
-    """WiCE: a claim, its label, and the sentences of the cited page that support it."""
+    """Read WiCE: a claim, its label, and the sentences of the cited page that support it."""
     # {claim, label, supporting_sentences: [[n…]…], evidence: [sentence…], meta: {id, claim_title, …}}
     for row in rows:
         meta = row.row("meta")
@@ -616,19 +618,10 @@ def read_wice(rows: Rows) -> Iterator[Claim]:
         yield Claim(
             meta.text("id"),
             row.text("claim"),
-            label=_parse_label(row),
+            label=row.choice("label", get_args(ClaimLabel)),
             evidence=evidence,
             supporting=supporting,
             title=meta.text("claim_title"),
             section=meta.text("claim_section"),
             context=meta.text("claim_context"),
         )
-
-
-def _parse_label(row: Row) -> ClaimLabel:
-    label = row.text("label")
-    known: tuple[ClaimLabel, ...] = get_args(ClaimLabel)
-    for one in known:
-        if label == one:
-            return one
-    raise row.bad(f"'label' must be one of {', '.join(known)}, not '{label}'")

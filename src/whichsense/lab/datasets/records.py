@@ -144,7 +144,7 @@ def merge_answers(answers: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], 
 
 
 def rewrites_as_questions(question: Question) -> list[Question]:
-    """Every rewrite that annotators wrote, as a question of its own with one answer.
+    """Return every rewrite that annotators wrote, as a question of its own with one answer.
 
     >>> pairs = (QAPair(("1924",), ("When did the winter games begin?",)), QAPair(("1896",)))
     >>> games = Question("7", "When did the games begin?", (Annotation("multipleQAs", pairs),))

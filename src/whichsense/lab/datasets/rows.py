@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from whichsense.errors import BadInput, DamagedData, require
 from whichsense.files import plain_suffix, read_json, read_jsonl
-from whichsense.lab.datasets.records import Annotation, QAPair, Record
+from whichsense.lab.datasets.records import Annotation, AnnotationKind, QAPair, Record
 from whichsense.types import frozen
 
 # JSON objects of a dataset file, checked field by field: an error names file, record, field and fix.
@@ -45,7 +46,7 @@ class Row:
         return self.value.get(key) is not None
 
     def field(self, *keys: str) -> Any:
-        """The value of the field, whatever its type."""
+        """Return the value of the field, whatever its type."""
         value = self._first(keys)
         if value is None:
             raise self.bad(f"no field '{keys[0]}'")
@@ -72,11 +73,7 @@ class Row:
         return tuple(value)
 
     def text_lists(self, key: str) -> tuple[tuple[str, ...], ...]:
-        lists = [
-            Row({key: item}, self.where, self.fix).texts(key)
-            for item in self._list(key, "a list of lists of texts")
-        ]
-        return tuple(lists)
+        return tuple(one.texts(key) for one in self._each(key, "a list of lists of texts"))
 
     def number(self, key: str) -> int:
         value = self.value.get(key)
@@ -91,11 +88,16 @@ class Row:
         return tuple(values)
 
     def number_lists(self, key: str) -> tuple[tuple[int, ...], ...]:
-        lists = [
-            Row({key: item}, self.where, self.fix).numbers(key)
-            for item in self._list(key, "a list of lists of whole numbers")
-        ]
-        return tuple(lists)
+        return tuple(
+            one.numbers(key) for one in self._each(key, "a list of lists of whole numbers")
+        )
+
+    def choice(self, key: str, known: Sequence[str]) -> Any:
+        """Read a text that must be one of a few."""
+        text = self.text(key)
+        if text not in known:
+            raise self.bad(f"'{key}' must be one of {', '.join(known)}, not '{text}'")
+        return text
 
     def flag(self, key: str) -> bool:
         value = self.value.get(key)
@@ -115,12 +117,8 @@ class Row:
             value = _transpose(value)
         if not isinstance(value, list):
             raise self._wrong(keys, value, "a list")
-        items: list[Any] = []
-        for item in value:
-            if isinstance(item, list):  # CondAmbigQA nests a list in some records
-                items.extend(item)
-            else:
-                items.append(item)
+        # CondAmbigQA nests a list in some records.
+        items = chain.from_iterable(item if isinstance(item, list) else [item] for item in value)
         return [
             Row(item, f"{self.where}, {keys[0]}[{number}]", self.fix)
             for number, item in enumerate(items)
@@ -132,6 +130,10 @@ class Row:
             if value is not None:
                 return value
         return None
+
+    def _each(self, key: str, wanted: str) -> Iterator[Row]:
+        for item in self._list(key, wanted):
+            yield Row({key: item}, self.where, self.fix)
 
     def _list(self, key: str, wanted: str) -> list[Any]:
         value = self.field(key)
@@ -158,7 +160,7 @@ class ParsedJson:
 
 
 def read_rows(source: Path | ParsedJson, fix: str, *inside: str, plain: str = "") -> Iterator[Row]:
-    """The objects of a file or of parsed JSON.
+    """Yield the objects of a file or of parsed JSON.
 
     JSON lines, a list, or a list under one of the keys `inside` (the first that is present). An object of objects
     counts as a list of them, each with its key as "id": ASQA's release has this form. With `plain`, an object of other
@@ -197,7 +199,7 @@ class Rows:
 
 
 def _look_inside(value: Any, source: Path | ParsedJson, inside: Sequence[str]) -> Any:
-    """What is under the keys; raise `DamagedData` for an object with other splits."""
+    """Return what is under the keys; raise `DamagedData` for an object with other splits."""
     for key in inside:
         if isinstance(value, dict) and key in value:
             value = value[key]
@@ -214,7 +216,7 @@ def _add_id(key: str, item: Any, plain: str) -> Any:
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
-    """Whether it is a whole number; Python counts True as one, JSON does not."""
+    """Tell whether it is a whole number; Python counts True as one, JSON does not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -282,30 +284,25 @@ class IdMaker:
         return self.make_unique(digest[:16])
 
     def make_unique(self, key: str) -> str:
-        """The key itself the first time, then `key#2`, `key#3` …"""
+        """Return the key itself the first time, then `key#2`, `key#3` …"""
         self._seen[key] += 1
         count = self._seen[key]
         return key if count == 1 else f"{key}#{count}"
 
 
 def single_answer(answers: tuple[str, ...]) -> tuple[Annotation, ...]:
-    """The annotations of a question with one answer; none where there is no answer."""
-    if not answers:
-        return ()
-    return (Annotation("singleAnswer", (QAPair(answers),)),)
+    """Return the annotations of a question with one answer; none where there is no answer."""
+    return several_answers((QAPair(answers),) if answers else ())
 
 
 def several_answers(pairs: tuple[QAPair, ...]) -> tuple[Annotation, ...]:
-    """The annotations of a question with these answers, however many."""
-    if not pairs:
-        return ()
-    if len(pairs) > 1:
-        return (Annotation("multipleQAs", pairs),)
-    return (Annotation("singleAnswer", pairs),)
+    """Return the annotations of a question with these answers, however many."""
+    kind: AnnotationKind = "multipleQAs" if len(pairs) > 1 else "singleAnswer"
+    return (Annotation(kind, pairs),) if pairs else ()
 
 
 def split_references(question: str) -> tuple[str, ...]:
-    """The wordings that AmbigNQ accepts for a rewrite.
+    """Return the wordings that AmbigNQ accepts for a rewrite.
 
     >>> split_references("Who sang it in 1990?|Who was the 1990 singer?")
     ('Who sang it in 1990?', 'Who was the 1990 singer?')
@@ -314,7 +311,7 @@ def split_references(question: str) -> tuple[str, ...]:
 
 
 def parse_annotations(row: Row) -> tuple[Annotation, ...]:
-    """The annotations of a row in AmbigNQ's form."""
+    """Return the annotations of a row in AmbigNQ's form."""
     annotations = tuple(map(_parse_annotation, row.rows("annotations")))
     if not annotations:
         raise row.bad("'annotations' is empty")

@@ -120,7 +120,7 @@ def _write(result: RetrievalResult | SupportResult, out: str | Path | None) -> N
 def _rank_answers(
     questions: Sequence[Question], retriever: Retriever, reranker: Reranker | None, depth: int
 ) -> list[dict[str, Any]]:
-    """For each question the ranks of its gold answers, distinct and as annotated, and the seconds it took."""
+    """Return for each question the ranks of its gold answers, distinct and as annotated, and the seconds it took."""
     start = perf_counter()
     cases = [Case(question.text) for question in questions]
     cases = retriever.retrieve(cases, depth)
@@ -249,7 +249,7 @@ def evaluate_support(
 def balanced_accuracy(
     labels: Sequence[bool], decisions: Sequence[bool]
 ) -> tuple[float, tuple[float, float]]:
-    """The mean of the accuracies on both labels, and its 95% bootstrap interval.
+    """Return the mean of the accuracies on both labels, and its 95% bootstrap interval.
 
     >>> balanced_accuracy([True, False, False, False], [True, False, False, False])
     (1.0, (1.0, 1.0))
@@ -271,7 +271,7 @@ def balanced_accuracy(
 
 
 def word_overlap(claim: str, text: str) -> float:
-    """The share of a claim's content words that a text has.
+    """Return the share of a claim's content words that a text has.
 
     >>> word_overlap("It opened in 1990 in Rome", "Rome's station opened then.")
     0.6666666666666666
@@ -299,7 +299,7 @@ def tuned_decisions(labels: Sequence[bool], scores: Sequence[float]) -> list[boo
 
 
 def _best_threshold(labels: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
-    """The score from which on "supported" gives the highest balanced accuracy."""
+    """Return the score from which on "supported" gives the highest balanced accuracy."""
     best, highest = _THRESHOLD, 0.0
     for threshold in np.unique(scores):
         decided = scores >= threshold
@@ -314,7 +314,7 @@ def _best_threshold(labels: NDArray[np.bool_], scores: NDArray[np.float64]) -> f
 
 
 def gold_case(question: Question, more: Mapping[str, Question] | None = None) -> Case | None:
-    """A case with the annotated readings, in their order; None where there are not two of them.
+    """Return a case with the annotated readings, in their order; None where there are not two of them.
 
     A question without answers of its own (some of CAmbigNQ's) has those of the same id in `more`, AmbigNQ's.
     """
@@ -347,7 +347,7 @@ def _with_every_reading(question: Question) -> Question:
 def make_clarifications(
     questions: Sequence[Question], more: Iterable[Question] = (), clarifier: Clarifier | None = None
 ) -> list[dict[str, Any]]:
-    """A record in CAmbigNQ's form for each question with several gold readings: what `score cambignq` reads as
+    """Make a record in CAmbigNQ's form for each question with several gold readings: what `score cambignq` reads as
     predictions, and what a generator can be trained on."""
     by_id = {question.id: question for question in more}
     asked = []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, field, replace
-from itertools import chain, combinations
+from itertools import chain, combinations, product, starmap
+from operator import add
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,13 +17,13 @@ from whichsense.files import as_json, read_json, write_atomically
 from whichsense.jobs.limits import Progress, silent
 from whichsense.lab.datasets import Question
 from whichsense.lab.evaluation.prediction import Journal, questions_of
-from whichsense.lab.evaluation.results import Interval, bootstrap_intervals, ratio_of
+from whichsense.lab.evaluation.results import Interval, Measures
 from whichsense.lab.metrics.statistics import area_under_curve, kappa
 from whichsense.lab.provenance import provenance
 from whichsense.protocols import Answerer
 from whichsense.text.answers import same_answer
 from whichsense.text.words import sentence_at
-from whichsense.types import AskedAgain, Reading, Span, frozen
+from whichsense.types import AskedAgain, Reading, frozen
 
 # The form that people fill in: questions, the readings that were shown for them, and four marks for
 # each reading.
@@ -69,7 +71,7 @@ class Marks:
         return [mark for mark in RUBRIC if getattr(self, mark) is None]
 
     def labels(self) -> dict[str, bool]:
-        """The four marks, and what follows from them.
+        """Return the four marks, and what follows from them.
 
         >>> Marks(answer=True, true=True, apart=True, fluent=False).labels()["good"]
         False
@@ -154,7 +156,7 @@ class Form:
         return sum(len(question.gold) for question in self.questions)
 
     def to_json(self) -> dict[str, Any]:
-        """The form as JSON values, with the rubric for those who fill it in by hand."""
+        """Return the form as JSON values, with the rubric for those who fill it in by hand."""
         fields: dict[str, Any] = {
             "schema": _SCHEMA,
             "reader": self.reader,
@@ -176,9 +178,8 @@ class Form:
         if fields.get("draw") not in DRAWS:
             raise BadInput(f"'draw' must be one of: {', '.join(DRAWS)}.")
         provenance = fields.pop("provenance", {})
-        for name in ("schema", "rubric"):
-            fields.pop(name, None)
-        return replace(types.decode(cls, fields), provenance=provenance)
+        own = {name: one for name, one in fields.items() if name not in ("schema", "rubric")}
+        return replace(types.decode(cls, own), provenance=provenance)
 
 
 def load_form(path: str | Path) -> Form:
@@ -194,18 +195,6 @@ def load_form(path: str | Path) -> Form:
 
 
 # Draw questions by a seed, ask them, and write the form for people to fill in.
-
-
-@frozen
-class _Goal:
-    """When enough questions were asked."""
-
-    questions: int
-    several: bool
-
-    def takes(self, readings: int) -> bool:
-        """Whether a question with so many readings goes into the form."""
-        return readings > 1 or not self.several
 
 
 def draw_form(
@@ -238,11 +227,11 @@ def draw_form(
             raise BadInput(
                 f"'{dataset}' has no question to which all annotators gave several answers. Give --draw all."
             )
-    goal = _Goal(questions, several=draw == "several")
+    least = 2 if draw == "several" else 0  # readings of a question in the form
     about = {"system": dict(system or {}), "dataset": dataset, "seed": seed}
     with Journal(out, about, draw_questions(every, seed)) as journal:
-        _ask_until(goal, answerer, journal, progress)
-    chosen, counts = _choose(goal, journal)
+        _ask_until(questions, least, answerer, journal, progress)
+    chosen, counts = _choose(questions, least, journal)
     origin = provenance(paths, seed) | {"system": about["system"]}
     form = Form(
         dataset=dataset,
@@ -261,86 +250,80 @@ def draw_form(
 
 
 def draw_questions(questions: list[Question], seed: int) -> list[Question]:
-    """All questions in an order that the seed alone decides."""
+    """Return all questions in an order that the seed alone decides."""
     drawn = list(questions)
     random.Random(seed).shuffle(drawn)
     return drawn
 
 
-def _ask_until(goal: _Goal, answerer: Answerer, journal: Journal, progress: Progress) -> None:
+def _ask_until(
+    wanted: int, least: int, answerer: Answerer, journal: Journal, progress: Progress
+) -> None:
     """Ask question by question until enough of them go into the form, or none is left."""
-    taken = len(_choose(goal, journal)[0])
+    taken = len(_choose(wanted, least, journal)[0])
 
     def report(done: float | None, count: int) -> None:
         # The share of the form, not of the dataset.
-        progress(min(1.0, taken / goal.questions), count)
+        progress(min(1.0, taken / wanted), count)
 
-    if taken >= goal.questions:
+    if taken >= wanted:
         return
-    for batch in journal.batches(1, report):
-        question = batch[0]
+    for (question,) in journal.batches(1, report):
         case = answerer.run([question.text])[0]
         readings = tuple(show_reading(one, question.text) for one in case.readings)
         journal.add(question, {"readings": types.encode(readings)})
-        taken += goal.takes(len(readings))
-        if taken >= goal.questions:
+        taken += len(readings) >= least
+        if taken >= wanted:
             break
     report(1.0, sum(1 for _ in journal.answered()))
 
 
-def _choose(goal: _Goal, journal: Journal) -> tuple[list[JudgedQuestion], dict[str, int]]:
-    """The questions of the form, and how many of those asked until then got several readings, one, or none."""
+def _choose(wanted: int, least: int, journal: Journal) -> tuple[list[JudgedQuestion], Counter[str]]:
+    """Take the form's questions; count those asked until then that got several readings, one, or none."""
     chosen: list[JudgedQuestion] = []
-    counts = {"none": 0, "one": 0, "several": 0}
+    counts: Counter[str] = Counter()
     for question, record in journal.answered():
-        if len(chosen) == goal.questions:
+        if len(chosen) == wanted:
             break
-        shown = [types.decode(ShownReading, fields) for fields in record["readings"]]
-        kind = ("none", "one", "several")[min(len(shown), 2)]
-        counts[kind] += 1
-        if goal.takes(len(shown)):
+        shown = tuple(types.decode(ShownReading, fields) for fields in record["readings"])
+        counts[("none", "one", "several")[min(len(shown), 2)]] += 1
+        if len(shown) >= least:
             gold = _gold_readings(question)
-            judged = JudgedQuestion(question.id, question.text, gold, tuple(shown))
-            chosen.append(judged)
+            chosen.append(JudgedQuestion(question.id, question.text, gold, shown))
     return chosen, counts
 
 
 def _gold_readings(question: Question) -> tuple[tuple[str, ...], ...]:
-    """The answers' names of the first annotation with the most readings; nothing where no answer is known."""
+    """Return the answers' names of the first annotation with the most readings; nothing where no answer is known."""
     sets = question.answer_sets
     return max(sets, key=len) if sets else ()
 
 
 def show_reading(reading: Reading, asked: str) -> ShownReading:
-    """A reading of the question that was asked, with the sentence in which its answer stands."""
+    """Show a reading of the question that was asked, with the sentence of the evidence that holds its answer."""
     title = sentence = ""
     start = end = 0
     if reading.evidence:
-        best = reading.evidence[0]
-        title = best.passage.title
-        sentence, start, end = _cut_sentence(best)
+        span = reading.evidence[0]
+        title, sentence = span.passage.title, span.passage.text
+        # An answer that is the title has no place in the text: the whole passage is shown.
+        if span.start != span.end:
+            first, last = sentence_at(sentence, span.start)
+            # A span may go on over the end of its sentence.
+            sentence = sentence[first : max(last, span.end)]
+            start, end = span.start - first, span.end - first
+    source = reading.told_apart(asked) if reading.question == asked else ""
     return ShownReading(
-        rewrite=reading.question,
-        answer=reading.answer,
-        source=reading.told_apart(asked) if reading.question == asked else "",
-        title=title,
-        sentence=sentence,
-        start=start,
-        end=end,
-        confidence=reading.confidence,
-        asked_again=reading.asked_again,
+        reading.question,
+        reading.answer,
+        source,
+        title,
+        sentence,
+        start,
+        end,
+        reading.confidence,
+        reading.asked_again,
     )
-
-
-def _cut_sentence(span: Span) -> tuple[str, int, int]:
-    """The sentence that holds a span, and where the span stands in it; the whole passage if the answer is its title."""
-    text = span.passage.text
-    if span.start == span.end:
-        return text, 0, 0
-    start, end = sentence_at(text, span.start)
-    # A span may go on over the end of its sentence.
-    end = max(end, span.end)
-    return text[start:end], span.start - start, span.end - start
 
 
 # Filled forms of several readers, checked: the same form, and every mark given.
@@ -367,12 +350,14 @@ def load_judged(paths: Sequence[Path]) -> Judged:
     for path, form in zip(paths, forms, strict=True):
         _refuse_another_form(forms[0], paths[0], form, path)
         _refuse_missing_marks(form, path)
-    labels = [tuple(map(_label_readings, form.questions)) for form in forms]
-    return Judged(forms[0], _name_readers(forms, paths), tuple(labels))
-
-
-def _label_readings(question: JudgedQuestion) -> tuple[Labels, ...]:
-    return tuple(reading.marks.labels() for reading in question.readings)
+    labels = tuple(
+        tuple(
+            tuple(reading.marks.labels() for reading in question.readings)
+            for question in form.questions
+        )
+        for form in forms
+    )
+    return Judged(forms[0], _name_readers(forms, paths), labels)
 
 
 def _refuse_another_form(first: Form, first_path: Path, form: Form, path: Path) -> None:
@@ -393,7 +378,7 @@ def _refuse_another_form(first: Form, first_path: Path, form: Form, path: Path) 
 
 
 def _without_marks(form: Form) -> list[JudgedQuestion]:
-    """The questions and readings that were to be judged."""
+    """Return the questions and readings that were to be judged."""
     return [
         replace(
             question,
@@ -420,7 +405,7 @@ def _refuse_missing_marks(form: Form, path: Path) -> None:
 
 
 def _name_readers(forms: Sequence[Form], paths: Sequence[Path]) -> tuple[str, ...]:
-    """Each reader's name, or the file's; with a number where two are the same."""
+    """Return each reader's name, or the file's; with a number where two are the same."""
     names: list[str] = []
     for form, path in zip(forms, paths, strict=True):
         name = form.reader or path.stem
@@ -449,7 +434,7 @@ class Row:
 
     name: str
     shown: int
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, Any]
     """By label; the correct readings of a question; and those of `JUDGED_F`."""
     intervals: Mapping[str, Interval]
 
@@ -512,18 +497,17 @@ class ReadingsResult:
 
 
 def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
-    """The table of one or several readers' filled forms of the same form."""
+    """Return the table of one or several readers' filled forms of the same form."""
     files = [Path(path) for path in paths]
     judged = load_judged(files)
     form = judged.form
-    by_reader = []
-    rows = []
-    for name, labels in zip(judged.readers, judged.labels, strict=True):
-        columns = _sum_by_question(labels)
-        if form.gold:
-            columns |= _compare_with_gold(form.questions, labels)
-        by_reader.append(columns)
-        rows.append(_make_row(name, columns))
+    by_reader = [_columns(form, labels) for labels in judged.labels]
+    means = {
+        name: [
+            sum(own) / len(by_reader) for own in zip(*(one[name] for one in by_reader), strict=True)
+        ]
+        for name in by_reader[0]
+    }
     return ReadingsResult(
         dataset=form.dataset,
         seed=form.seed,
@@ -534,8 +518,8 @@ def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
         asked=form.asked,
         one_reading=form.one_reading,
         no_reading=form.no_reading,
-        readers=tuple(rows),
-        mean=_make_row("mean", _mean_columns(by_reader)),
+        readers=tuple(map(_make_row, judged.readers, by_reader)),
+        mean=_make_row("mean", means),
         agreement=_agreement(judged),
         areas=_areas(judged),
         bands=tuple(_bands(judged)),
@@ -543,69 +527,43 @@ def evaluate_forms(paths: Sequence[str | Path]) -> ReadingsResult:
     )
 
 
-def _sum_by_question(labels: Sequence[Sequence[Labels]]) -> Columns:
-    """For each question how many readings have each label, and how many were shown."""
-    columns: Columns = {
-        "questions": [1.0] * len(labels),
-        "shown": [float(len(readings)) for readings in labels],
-    }
+def _columns(form: Form, labels: Sequence[Sequence[Labels]]) -> Columns:
+    """Count for each question the readings shown and those with each label; with gold, what judged F is made of."""
+    columns = {"shown": [float(len(readings)) for readings in labels]}
     for name in LABELS:
         columns[name] = [float(sum(reading[name] for reading in own)) for own in labels]
+    if form.gold:
+        columns["gold"] = [float(len(question.gold)) for question in form.questions]
+        columns["covered"] = [
+            float(_covered(question, own))
+            for question, own in zip(form.questions, labels, strict=True)
+        ]
+        columns["twice"] = [2 * count for count in columns["correct"]]
+        columns["together"] = list(map(add, columns["shown"], columns["gold"]))
     return columns
 
 
-def _compare_with_gold(
-    questions: Sequence[JudgedQuestion], labels: Sequence[Sequence[Labels]]
-) -> Columns:
-    """For each question the sums of recall and of judged F."""
-    columns: Columns = {"gold": [], "covered": [], "twice": [], "together": []}
-    for question, own in zip(questions, labels, strict=True):
-        correct = [
-            reading.answer
-            for reading, given in zip(question.readings, own, strict=True)
-            if given["correct"]
-        ]
-        covered = sum(_covers(correct, names) for names in question.gold)
-        together = len(question.readings) + len(question.gold)
-        numbers = (len(question.gold), covered, 2 * len(correct), together)
-        for column, number in zip(columns.values(), numbers, strict=True):
-            column.append(float(number))
-    return columns
-
-
-def _covers(answers: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether one of the answers means the same as one of the names."""
-    return any(any(same_answer(answer, name) for name in names) for answer in answers)
-
-
-def _mean_columns(by_reader: Sequence[Columns]) -> Columns:
-    return {
-        name: [
-            sum(own) / len(by_reader)
-            for own in zip(*(reader[name] for reader in by_reader), strict=True)
-        ]
-        for name in by_reader[0]
-    }
+def _covered(question: JudgedQuestion, labels: Sequence[Labels]) -> int:
+    """Count the gold readings one of whose names means the same as a correct answer."""
+    readings = zip(question.readings, labels, strict=True)
+    correct = [reading.answer for reading, given in readings if given["correct"]]
+    return sum(any(starmap(same_answer, product(correct, names))) for names in question.gold)
 
 
 def _make_row(name: str, columns: Columns) -> Row:
-    ratios = {label: (label, "shown") for label in LABELS}
-    ratios["correct_per_question"] = ("correct", "questions")
+    measures = Measures(columns["shown"], **columns)
+    for label in LABELS:
+        measures.ratio(label, denominator="shown")
+    measures.ratio("correct_per_question", "correct")
     if "gold" in columns:
-        ratios["precision"] = ("correct", "shown")
-        ratios["recall"] = ("covered", "gold")
-        ratios["judged_f"] = ("twice", "together")
-    metrics = {}
-    statistics = {}
-    for metric, (numerator, denominator) in ratios.items():
-        metrics[metric] = sum(columns[numerator]) / sum(columns[denominator])
-        statistics[metric] = ratio_of(numerator, denominator)
-    intervals = bootstrap_intervals(columns, statistics)
-    return Row(name, int(sum(columns["shown"])), metrics, intervals)
+        measures.ratio("precision", "correct", "shown")
+        measures.ratio("recall", "covered", "gold")
+        measures.ratio("judged_f", "twice", "together")
+    return Row(name, int(sum(columns["shown"])), measures.metrics, measures.intervals)
 
 
 def _flatten(judged: Judged) -> list[list[Labels]]:
-    """By reader, the labels on all readings of the form, one after the other."""
+    """Return the labels on all readings of the form, one after the other, by reader."""
     return [list(chain.from_iterable(labels)) for labels in judged.labels]
 
 
@@ -633,7 +591,7 @@ def _areas(judged: Judged) -> dict[str, Area]:
 
 
 def _area(scores: Sequence[float | None], flat: Sequence[Sequence[Labels]]) -> Area:
-    """The areas of one score over the readings that have it, each once for every reader."""
+    """Return the areas of one score over the readings that have it, each once for every reader."""
     judged = [
         (labels, score)
         for reader in flat
@@ -655,7 +613,7 @@ def _shown_readings(judged: Judged) -> list[ShownReading]:
 
 
 def _bands(judged: Judged) -> list[Band]:
-    """Bands of confidence that hold a reading, the surest first."""
+    """Return bands of confidence that hold a reading, the surest first."""
     readings = _shown_readings(judged)
     flat = _flatten(judged)
     bands = []
@@ -673,6 +631,6 @@ def _bands(judged: Judged) -> list[Band]:
 
 
 def _mean_shares(flat: Sequence[Sequence[Labels]], places: Sequence[int]) -> dict[str, float]:
-    """The share of these readings with each label, over all readers."""
+    """Return the share of these readings with each label, over all readers."""
     own = [labels[place] for labels in flat for place in places]
     return {name: sum(one[name] for one in own) / len(own) for name in LABELS}

@@ -210,7 +210,7 @@ def _file_name(system: str) -> str:
 
 
 def _load_table(entry: LeaderboardEntry) -> SystemSettings | None:
-    """The table of an entry's system, under the entry's name; None where predictions are given."""
+    """Return the table of an entry's system, under the entry's name; None where predictions are given."""
     if entry.predictions:
         return None
     table = load_settings(entry.file or entry.provider)
@@ -287,7 +287,7 @@ def _row(result: Result, predictions: Path) -> LeaderboardRow:
 
 
 def _detection(result: Result) -> dict[str, float]:
-    """CAmbigNQ's detection by predicted answers: a question with more than one counts as predicted ambiguous."""
+    """Return CAmbigNQ's detection by predicted answers: a question with more than one counts as predicted ambiguous."""
     if result.dataset != "ambignq":
         return {}
     questions = result.questions.values()

@@ -11,7 +11,7 @@ from whichsense.errors import BadInput, require
 
 
 def _model_folder(path: str | Path) -> Path:
-    """The folder of a local checkpoint; raise `BadInput` where there is none."""
+    """Return the folder of a local checkpoint; raise `BadInput` where there is none."""
     if not (Path(path) / "config.json").is_file():
         raise BadInput(
             f"'{path}' holds no model: a folder with config.json, weights and tokenizer is needed."
@@ -55,7 +55,7 @@ class SquadReader:
         return torch, tokenizer, model.to(self.device).eval()
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        """An answer for each (question, text) pair; the empty string if there is none."""
+        """Return an answer for each (question, text) pair; the empty string if there is none."""
         answers: list[str] = []
         for start in range(0, len(pairs), self.batch):
             answers += self._read(pairs[start : start + self.batch])
@@ -70,7 +70,7 @@ class SquadReader:
     def _windows(
         self, pairs: Sequence[tuple[str, str]]
     ) -> Iterator[tuple[int, float, list[_ScoredSpan]]]:
-        """For each window: the number of its pair, the score of "no answer", and its best spans."""
+        """Yield for each window: the number of its pair, the score of "no answer", and its best spans."""
         torch, tokenizer, model = self._parts
         encoded = tokenizer(
             [question.lstrip() for question, _ in pairs],
@@ -101,7 +101,7 @@ class SquadReader:
 
 
 def _spans(starts: Any, ends: Any, places: dict[int, tuple[int, ...]]) -> Iterator[_ScoredSpan]:
-    """The spans of a window between its likeliest first and last tokens. `places` are the text's tokens."""
+    """Yield the spans of a window between its likeliest first and last tokens. `places` are the text's tokens."""
     best_starts = starts.argsort()[::-1][:_BEST].tolist()
     best_ends = ends.argsort()[::-1][:_BEST].tolist()
     for first in best_starts:
@@ -113,7 +113,7 @@ def _spans(starts: Any, ends: Any, places: dict[int, tuple[int, ...]]) -> Iterat
 
 
 def best_answer(text: str, windows: Sequence[tuple[float, list[_ScoredSpan]]]) -> str:
-    """The best span over all windows, or "" if "no answer" scores higher."""
+    """Return the best span over all windows, or "" if "no answer" scores higher."""
     best: _ScoredSpan | None = None
     for _, spans in windows:
         for span in spans:
@@ -161,7 +161,7 @@ class TokenVectors:
         return torch, tokenizer, network, layer
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
-        """A matrix for each text (tokens × width)."""
+        """Return a matrix for each text (tokens × width)."""
         torch, tokenizer, network, layer = self._parts
         # RoBERTa numbers its positions from 2.
         positions = network.config.max_position_embeddings - 2

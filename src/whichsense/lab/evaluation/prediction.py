@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -61,12 +62,16 @@ def with_gold_readings(question: Question, case: Case) -> Case:
     annotation = question.several
     if annotation is None:
         return case
-    readings = []
-    for number, pair in enumerate(annotation.pairs):
-        evidence = _gold_context(question, number, pair) or _spans(pair, case.hits)
-        rewrite = pair.question or question.text
-        readings.append(Reading(rewrite, pair.answers[0], evidence, confidence=1.0))
-    return replace(case, readings=tuple(readings), is_ambiguous=True)
+    readings = tuple(
+        Reading(
+            pair.question or question.text,
+            pair.answers[0],
+            _gold_context(question, number, pair) or _spans(pair, case.hits),
+            confidence=1.0,
+        )
+        for number, pair in enumerate(annotation.pairs)
+    )
+    return replace(case, readings=readings, is_ambiguous=True)
 
 
 def _gold_context(question: Question, number: int, pair: QAPair) -> tuple[Span, ...]:
@@ -80,21 +85,20 @@ def _gold_context(question: Question, number: int, pair: QAPair) -> tuple[Span, 
 
 
 def _spans(pair: QAPair, hits: Sequence[Hit]) -> tuple[Span, ...]:
-    """The first place of the answer in every hit that holds it."""
+    """Return the first place of the answer in every hit that holds it."""
     aliases = "|".join(re.escape(alias) for alias in pair.answers if alias.strip())
     if not aliases:
         return ()
-    pattern = re.compile(rf"(?<!\w)(?:{aliases})(?!\w)", re.IGNORECASE)
-    spans = []
-    for hit in hits:
-        place = pattern.search(hit.passage.text)
-        if place:
-            spans.append(Span(hit.passage, place.start(), place.end(), hit.score))
-    return tuple(spans)
+    pattern = rf"(?<!\w)(?:{aliases})(?!\w)"
+    return tuple(
+        Span(hit.passage, *place.span(), hit.score)
+        for hit in hits
+        if (place := re.search(pattern, hit.passage.text, re.IGNORECASE))
+    )
 
 
 def with_clarification(question: Question, case: Case) -> Case:
-    """The case with the gold clarification question; its options are bound to no reading."""
+    """Return the case with the gold clarification question; its options are bound to no reading."""
     if not isinstance(question, ClarifiedQuestion):
         raise BadInput(
             f"Question '{question.id}' has no gold clarification. Use one of CAmbigNQ's datasets."
@@ -109,26 +113,25 @@ class GivenDocuments:
     """The documents that come with each question, in the place of an index: a search for a question gives its own."""
 
     def __init__(self, questions: Iterable[Question]) -> None:
-        self._hits: dict[str, list[Hit]] = {}
-        for question in questions:
-            # All score the same: nobody has searched.
-            hits = [
+        # All score the same: nobody has searched.
+        self._hits = {
+            question.text: [
                 Hit(Passage(f"{question.id}/{number}", title, text), 1.0)
                 for number, (title, text) in enumerate(_documents(question))
             ]
-            self._hits[question.text] = hits
+            for question in questions
+        }
 
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
     ) -> list[list[Hit]]:
-        """All documents of each question, whatever k and method are."""
+        """Return all documents of each question, whatever k and method are."""
         return [self._hits[question] for question in questions]
 
     def passage(self, identifier: str) -> Passage:
-        for hits in self._hits.values():
-            for hit in hits:
-                if hit.passage.id == identifier:
-                    return hit.passage
+        for hit in chain.from_iterable(self._hits.values()):
+            if hit.passage.id == identifier:
+                return hit.passage
         raise BadInput(f"No document has the id '{identifier}'.")
 
     def describe(self) -> dict[str, Any]:
@@ -137,7 +140,7 @@ class GivenDocuments:
 
 
 def _documents(question: Question) -> list[tuple[str, str]]:
-    """Title and text of each document of a question."""
+    """Return title and text of each document of a question."""
     if isinstance(question, ConflictQuestion):
         return [("", document.text) for document in question.documents]
     if isinstance(question, GroundedQuestion | LongQuestion) and question.passages:
@@ -155,18 +158,16 @@ Given = Literal["question", "answers", "clarification", "documents"]
 Options = Literal["bound", "read", "dialogue"]
 ForWhom = Literal["benchmarks", "people"]
 
-GOALS: tuple[str, ...] = get_args(Goal)
-GIVENS: tuple[str, ...] = get_args(Given)
-OPTIONS: tuple[str, ...] = get_args(Options)
 POLICIES: dict[str, Policy] = {"benchmarks": FOR_BENCHMARKS, "people": FOR_PEOPLE}
+_KNOWN: dict[str, Collection[str]] = {
+    "goal": get_args(Goal),
+    "given": get_args(Given),
+    "options": get_args(Options),
+    "policy": POLICIES,
+}
 
 # What a clarification or a long answer can be made from; the other goals need nothing but the question.
 _FROM_ANSWERS = ("clarification", "clarified answers", "long answer")
-
-
-def _check(key: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise BadInput(f"There is no {key} '{value}'. {did_you_mean(value, known)}")
 
 
 @frozen
@@ -185,10 +186,10 @@ class Setting:
     """Answer everything, as benchmarks want it, or what `ask` would show to a person."""
 
     def __post_init__(self) -> None:
-        _check("goal", self.goal, GOALS)
-        _check("given", self.given, GIVENS)
-        _check("options", self.options, OPTIONS)
-        _check("policy", self.policy, POLICIES)
+        for key, known in _KNOWN.items():
+            value = getattr(self, key)
+            if value not in known:
+                raise BadInput(f"There is no {key} '{value}'. {did_you_mean(value, known)}")
         if self.given == "answers" and self.goal not in _FROM_ANSWERS:
             raise BadInput(
                 f"Gold answers are given for the goals {', '.join(_FROM_ANSWERS)}, not for '{self.goal}'."
@@ -199,7 +200,7 @@ class Setting:
             )
 
     def run(self, answerer: Answerer, questions: Sequence[Question]) -> list[Case]:
-        """The cases of some questions, as far as the goal needs them."""
+        """Return the cases of some questions, as far as the goal needs them."""
         texts = [question.text for question in questions]
         if self.goal == "readings":
             return answerer.run(texts)
@@ -210,11 +211,8 @@ class Setting:
         if self.given in ("question", "documents"):
             cases = answerer.run(texts, _STEPS[self.goal])
             return [self._with_choices(answerer, case) for case in cases]
-        cases = []
         evidence = answerer.run(texts, "evidence")
-        for question, case in zip(questions, evidence, strict=True):
-            cases.append(self._advance(answerer, question, case))
-        return cases
+        return list(map(partial(self._advance, answerer), questions, evidence))
 
     def _with_choices(self, pipeline: Pipeline, case: Case) -> Case:
         """CAmbigNQ asks about every question: where there is one reading only, the next one is offered beside it. What
@@ -227,7 +225,7 @@ class Setting:
         return replace(case, clarification=offered.clarification)
 
     def _advance(self, pipeline: Pipeline, question: Question, case: Case) -> Case:
-        """The case with what the dataset gives, and with what is made from it."""
+        """Return the case with what the dataset gives, and with what is made from it."""
         if self.given == "clarification":
             return with_clarification(question, case)
         case = with_gold_readings(question, case)
@@ -236,7 +234,7 @@ class Setting:
         return replace(case, clarification=pipeline.clarify(case))
 
     def prediction(self, answerer: Answerer, case: Case, rewrites: bool) -> Any:
-        """What is written of a case, as JSON values."""
+        """Return what is written of a case, as JSON values."""
         if self.goal == "ambiguity":
             return {"ambiguous": is_called_ambiguous(case), "score": case.ambiguous}
         if self.goal == "clarification":
@@ -248,15 +246,17 @@ class Setting:
         return official_readings(case.readings, rewrites)
 
     def _clarified_answers(self, answerer: Answerer, case: Case) -> dict[str, Any]:
-        """The options with an answer each; the answers without asking; whether the system would ask."""
+        """Return the options with an answer each; the answers without asking; whether the system would ask."""
         clarification = case.clarification
         options = []
         if clarification is not None and isinstance(answerer, Pipeline):
             clarification = replace(clarification, options=_ungrouped(clarification))
             case = replace(case, clarification=clarification)
             answers = self._answer_options(answerer, case, clarification)
-            for option, answer in zip(clarification.options, answers, strict=True):
-                options.append({"option": option.label, "answer": answer})
+            options = [
+                {"option": option.label, "answer": answer}
+                for option, answer in zip(clarification.options, answers, strict=True)
+            ]
         return {
             "asked": len(options) > 1 and not _is_held_back(answerer, case),
             "clarification": clarification.question if clarification else "",
@@ -267,9 +267,10 @@ class Setting:
     def _answer_options(
         self, pipeline: Pipeline, case: Case, clarification: Clarification
     ) -> list[str]:
-        answers = [""] * len(clarification.options)
-        if self.options != "read":
-            answers = [_bound_answer(option) for option in clarification.options]
+        answers = [
+            option.readings[0].answer if option.readings and self.options != "read" else ""
+            for option in clarification.options
+        ]
         if not all(answers):
             if pipeline.reader is None:
                 raise BadInput(
@@ -295,39 +296,33 @@ _STEPS: dict[str, Literal["readings", "clarification", "long answer"]] = {
 
 
 def _is_held_back(answerer: Answerer, case: Case) -> bool:
-    """Whether a system that has a detector calls the question unambiguous: then nothing is asked."""
+    """Tell whether a system that has a detector calls the question unambiguous: then nothing is asked."""
     has_detector = isinstance(answerer, Pipeline) and answerer.detector is not None
     return has_detector and case.is_ambiguous is False
 
 
 def _ungrouped(clarification: Clarification) -> tuple[Option, ...]:
-    """The options that have no narrower ones."""
-    options: list[Option] = []
-    for option in clarification.options:
-        options += option.options or (option,)
-    return tuple(options)
+    """Return the options that have no narrower ones."""
+    return tuple(
+        chain.from_iterable(option.options or (option,) for option in clarification.options)
+    )
 
 
 def _in_dialogue(question: str, clarification: Clarification, answers: Sequence[str]) -> list[str]:
     """What a person gets who replies with the words of each option: its answer, another one's, or none where the reply
     is not understood as a choice."""
-    by_id = {
-        option.id: answer for option, answer in zip(clarification.options, answers, strict=True)
-    }
-    given = []
-    for option in clarification.options:
+    by_id = dict(zip((option.id for option in clarification.options), answers, strict=True))
+
+    def answer(option: Option) -> str:
         intent = understand(option.label, clarification, question)
         is_choice = intent.kind == CHOOSE and len(intent.options) == 1
-        given.append(by_id.get(intent.options[0], "") if is_choice else "")
-    return given
+        return by_id.get(intent.options[0], "") if is_choice else ""
 
-
-def _bound_answer(option: Option) -> str:
-    return option.readings[0].answer if option.readings else ""
+    return list(map(answer, clarification.options))
 
 
 def is_called_ambiguous(case: Case) -> bool:
-    """What the system's detector says; without one, whether there are several readings."""
+    """Return what the system's detector says; without one, whether there are several readings."""
     if case.is_ambiguous is None:
         return len(case.readings) > 1
     return case.is_ambiguous
@@ -412,7 +407,7 @@ class Journal:
             self.report(progress)
 
     def missing(self, size: int) -> list[Sequence[Question]]:
-        """The questions without a record, in batches of `size`."""
+        """Return the questions without a record, in batches of `size`."""
         todo = [question for question in self.questions if question.id not in self._records]
         return [todo[start : start + size] for start in range(0, len(todo), size)]
 
@@ -430,11 +425,11 @@ class Journal:
             self._records[question.id] = dict(record)
 
     def records(self) -> list[dict[str, Any]]:
-        """One for each question, in their order, once all are done."""
+        """Return one for each question, in their order, once all are done."""
         return [self._records[question.id] for question in self.questions]
 
     def answered(self) -> Iterator[tuple[Question, dict[str, Any]]]:
-        """The questions that have a record, in their order, each with it."""
+        """Yield the questions that have a record, in their order, each with it."""
         for question in self.questions:
             if question.id in self._records:
                 yield question, self._records[question.id]
@@ -447,8 +442,7 @@ class Journal:
 
 
 def _refuse_repeated_ids(questions: Sequence[Question]) -> None:
-    counts = Counter(question.id for question in questions)
-    for name, count in counts.items():
+    for name, count in Counter(question.id for question in questions).items():
         if count > 1:
             raise BadInput(f"Several questions have the id {name!r}. Give each an id of its own.")
 
@@ -477,7 +471,7 @@ class Predicted:
 def questions_of(
     dataset: str, data_dir: str | Path | None = None, limit: int | None = None
 ) -> tuple[list[Question], list[Path]]:
-    """The questions of a dataset, and the files that they are from.
+    """Return the questions of a dataset, and the files that they are from.
 
     `dataset` is a name, a file in AmbigNQ's form, or several joined by "+".
     """
@@ -495,7 +489,7 @@ def questions_of(
 def loaded_elsewhere(
     settings: SystemSettings, index: Searchable, policy: Policy
 ) -> LoadedOnce[Answerer]:
-    """A system as each worker of an executor loads it. One core is a worker's share."""
+    """Return a system as each worker of an executor loads it. One core is a worker's share."""
     return LoadedOnce(partial(built_answerer, settings, travelling(index), policy, 1))
 
 
@@ -576,12 +570,12 @@ def predict(
 
 
 def beside(out: Path) -> Path:
-    """Where the facts about a prediction file lie: what made it, and how long it took."""
+    """Return where the facts about a prediction file lie: what made it, and how long it took."""
     return out.with_name(f"{out.name}.about.json")
 
 
 def is_of(out: Path, system: Mapping[str, Any], dataset: str, setting: Setting = READINGS) -> bool:
-    """Whether a prediction file is there and was made by this very system over this dataset in this setting."""
+    """Tell whether a prediction file is there and was made by this very system over this dataset in this setting."""
     if not out.exists() or not beside(out).exists():
         return False
     where = read_json(beside(out))["provenance"]

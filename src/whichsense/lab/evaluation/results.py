@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
 from whichsense.files import read_json
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 Interval = tuple[float, float]
+Scores = Mapping[str, Any]
+"""One question's scores, and what a report shows of it."""
 
 BY_MODEL = {
     "disambig_f1": "reader",
@@ -59,27 +61,26 @@ class Result:
     notes: Sequence[str] = ()
 
     def label(self, metric: str) -> str:
-        """A metric's name with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
+        """Return a metric's name with the model that it depends on: "disambig_f1 (reader: models/roberta)"."""
         setting = BY_MODEL.get(metric, "")  # "" is never a setting
         if setting not in self.settings:
             return metric
         return f"{metric} ({setting}: {self.settings[setting]})"
 
     def as_dict(self, per_question: bool = False) -> dict[str, Any]:
-        """The JSON form: metrics and counts by name, then intervals, settings and notes."""
-        table: dict[str, Any] = {"dataset": self.dataset, "name": self.name}
-        table |= self.settings
-        table |= self.metrics
-        table |= self.counts
-        # JSON has lists, not tuples.
-        table["intervals"] = {}
-        for name, interval in self.intervals.items():
-            table["intervals"][name] = list(interval)
-        table["notes"] = list(self.notes)
+        """Return the JSON form: metrics and counts by name, then intervals, settings and notes."""
+        table = {
+            "dataset": self.dataset,
+            "name": self.name,
+            **self.settings,
+            **self.metrics,
+            **self.counts,
+            # JSON has lists, not tuples.
+            "intervals": {name: list(interval) for name, interval in self.intervals.items()},
+            "notes": list(self.notes),
+        }
         if per_question:
-            table["questions"] = {}
-            for key, scores in self.questions.items():
-                table["questions"][key] = dict(scores)
+            table["questions"] = {key: dict(scores) for key, scores in self.questions.items()}
         return table
 
 
@@ -103,12 +104,11 @@ def _parse_result(table: dict[str, Any], stem: str) -> Result:
     for key, value in table.items():
         if key not in _NOT_SETTINGS:
             kinds.get(type(value), settings)[key] = value
-    intervals: dict[str, Interval] = {
+    intervals = {
         name: (float(low), float(high)) for name, (low, high) in table["intervals"].items()
     }
-    for question in questions.values():
-        if not isinstance(question, dict):
-            raise TypeError("questions must be objects")
+    if not all(isinstance(question, dict) for question in questions.values()):
+        raise TypeError("questions must be objects")
     return Result(
         dataset=str(table.get("dataset", "?")),
         name=str(table.get("name") or stem),
@@ -126,7 +126,7 @@ Statistic = Callable[[Mapping[str, "Array"]], "Array"]
 
 
 def ratio_of(numerator: str, denominator: str) -> Statistic:
-    """The ratio of two columns' sums; 0 where there is nothing to divide by."""
+    """Return the ratio of two columns' sums; 0 where there is nothing to divide by."""
 
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
@@ -140,7 +140,7 @@ def ratio_of(numerator: str, denominator: str) -> Statistic:
 def bootstrap_intervals(
     columns: Mapping[str, Sequence[float]], statistics: Mapping[str, Statistic]
 ) -> dict[str, Interval]:
-    """95% bootstrap intervals of several statistics over the same resamples of the questions.
+    """Return 95% bootstrap intervals of several statistics over the same resamples of the questions.
 
     Each column holds one number per question. A statistic sees the columns' sums over each resample.
     """
@@ -160,29 +160,61 @@ def bootstrap_intervals(
     return intervals
 
 
-def mean_intervals(
-    rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]
-) -> dict[str, Interval]:
-    """Intervals of means over the questions."""
-    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
-    columns |= {metric: column(rows, metric) for metric in metrics}
-    statistics = {metric: ratio_of(metric, "n") for metric in metrics}
-    return bootstrap_intervals(columns, statistics)
+class Measures:
+    """Metrics made of sums over the questions, each with its interval."""
+
+    def __init__(self, rows: Sequence[Any], *names: str, **columns: Sequence[float]) -> None:
+        """Take a column from the rows for each name."""
+        self.columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
+        self.columns |= {name: column(rows, name) for name in names} | columns
+        self.metrics: dict[str, float | None] = {}
+        self._statistics: dict[str, Statistic] = {}
+
+    def put(self, metric: str, value: float | None, statistic: Statistic | None = None) -> None:
+        """Add a metric; without a statistic of the columns' sums it has no interval."""
+        self.metrics[metric] = value
+        if statistic and value is not None:
+            self._statistics[metric] = statistic
+
+    def ratio(self, metric: str, numerator: str = "", denominator: str = "n") -> None:
+        """Add the ratio of two columns' sums: by default the mean of the column of its name.
+
+        It is None where a column is missing, or there is nothing to divide by.
+        """
+        over = self.columns.get(numerator or metric)
+        total = sum(self.columns[denominator])
+        value = sum(over) / total if over is not None and total else None
+        self.put(metric, value, ratio_of(numerator or metric, denominator))
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        return bootstrap_intervals(self.columns, self._statistics)
+
+    def result(
+        self,
+        questions: Mapping[str, Scores],
+        settings: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+        **counts: int,
+    ) -> Result:
+        """Make a result of these questions, whose dataset and name are to be filled in."""
+        counts = {"n": len(questions), **counts}
+        return Result(
+            "", "", self.metrics, counts, self.intervals, questions, settings or {}, notes
+        )
 
 
 def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
-    """One number of each question."""
+    """Return one number of each question."""
     return [row[name] for row in rows]
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean; None where there are no values."""
+    """Return the mean; None where there are no values."""
     return sum(values) / len(values) if values else None
 
 
 # Read gold questions from files or objects, and reject what cannot be scored.
-
-_Record = TypeVar("_Record", bound=Question)
 
 GoldInput = str | Path | Mapping[str, Any] | Iterable[Any]
 """A file in the official form, its parsed JSON, or a dataset's records."""
@@ -206,60 +238,99 @@ def describe_ids(ids: Iterable[str]) -> str:
 
 
 def input_name(source: object, otherwise: str) -> str:
-    """The path of a file, as messages show it; `otherwise` for objects."""
+    """Return the path of a file, as messages show it; `otherwise` for objects."""
     return str(source) if isinstance(source, str | Path) else otherwise
 
 
-def result_name(name: str, predictions: object) -> str:
-    """The name of a result: the given one, or the prediction file's."""
-    return name or Path(input_name(predictions, "predictions")).stem
+@frozen
+class Benchmark:
+    """How a benchmark's gold questions and predictions are read and scored."""
 
+    kind: type[Question]
+    """The records that it needs."""
+    read: Callable[[Rows], Iterator[Question]]
+    """From the official form, whose errors end with `fix`."""
+    fix: str
+    parse: Callable[[Any], Any]
+    """Check and convert a prediction. Raises TypeError."""
+    score: Callable[..., Result]
+    """From questions and predictions by id, None where one is missing, and options."""
+    inside: str = ""
+    """The split to score where a file holds several."""
+    answers_only: bool = False
+    """Whether a list of answers in the order of the questions is a prediction, as in NQ's form."""
+    no_text: bool = False
+    """Whether an empty text counts as a missing prediction, as an empty list does."""
 
-def read_gold(
-    gold: GoldInput,
-    read: Callable[[Rows], Iterator[Question]],
-    kind: type[_Record],
-    fix: str,
-    inside: str = "",
-) -> dict[str, _Record]:
-    """Gold questions by id. `read` reads the official form, whose errors end with `fix`; records of the type `kind` are
-    taken as they are."""
-    where = input_name(gold, "gold")
-    table: dict[str, _Record] = {}
-    repeated = []
-    for question in _gold_questions(gold, read, fix, inside):
-        if not isinstance(question, kind):
-            name = type(question).__name__
+    def read_gold(self, gold: GoldInput, split: str = "") -> dict[str, Any]:
+        """Read the gold questions by id; records of the right kind are taken as they are."""
+        where = input_name(gold, "gold")
+        table: dict[str, Question] = {}
+        repeated = []
+        for question in self._questions(gold, split or self.inside):
+            if not isinstance(question, self.kind):
+                name = type(question).__name__
+                raise BadInput(
+                    f"'{where}' must hold {self.kind.__name__} records, not {name}. Is it the right dataset?"
+                )
+            if question.id in table:
+                repeated.append(question.id)
+            table[question.id] = question
+        if repeated:
             raise BadInput(
-                f"'{where}' must hold {kind.__name__} records, not {name}. Is it the right dataset?"
+                f"'{where}': ids that occur more than once: {describe_ids(repeated)}. Each question needs its own."
             )
-        if question.id in table:
-            repeated.append(question.id)
-        table[question.id] = question
-    if repeated:
-        raise BadInput(
-            f"'{where}': ids that occur more than once: {describe_ids(repeated)}. Each question needs its own."
-        )
-    if not table:
-        raise BadInput(
-            f"'{where}' holds no questions: a list of records, or an object keyed by id, is needed."
-        )
-    return table
+        if not table:
+            raise BadInput(
+                f"'{where}' holds no questions: a list of records, or an object keyed by id, is needed."
+            )
+        return table
 
+    def _questions(self, gold: GoldInput, split: str) -> Iterable[Question]:
+        source: Path | ParsedJson
+        if isinstance(gold, str | Path):
+            source = Path(gold)
+        else:
+            items = gold if isinstance(gold, Mapping) else list(gold)
+            # A dataset's records.
+            if isinstance(items, list) and items and isinstance(items[0], Question):
+                return items
+            source = ParsedJson(items, "gold")
+        return self.read(Rows(source, self.fix, split))
 
-def _gold_questions(
-    gold: GoldInput, read: Callable[[Rows], Iterator[Question]], fix: str, inside: str
-) -> Iterable[Question]:
-    source: Path | ParsedJson
-    if isinstance(gold, str | Path):
-        source = Path(gold)
-    else:
-        items = gold if isinstance(gold, Mapping) else list(gold)
-        # A dataset's records.
-        if isinstance(items, list) and items and isinstance(items[0], Question):
-            return items
-        source = ParsedJson(items, "gold")
-    return read(Rows(source, fix, inside))
+    def align(
+        self, gold: Mapping[str, Any], predictions: PredictionInput, allow_missing: bool
+    ) -> dict[str, Any]:
+        """Give each gold id its prediction; None where it is missing or empty and that is allowed."""
+        where = input_name(predictions, "predictions")
+        table = read_predictions(predictions, list(gold), answers_only=self.answers_only)
+        unknown = [key for key in table if key not in gold]
+        if unknown:
+            raise BadInput(
+                f"'{where}': ids that are not in the gold file: {describe_ids(unknown)}. Is it the right gold file?"
+            )
+        absent: list[Any] = [[], ""] if self.no_text else [[]]
+        missing = [key for key in gold if key not in table]
+        empty = [key for key in gold if key in table and table[key] in absent]
+        for problem, keys in (("missing ids", missing), ("empty predictions", empty)):
+            if keys and not allow_missing:
+                raise BadInput(
+                    f"'{where}': {problem}: {describe_ids(keys)}. "
+                    "Add --allow-missing (in Python allow_missing=True) to score them as zero."
+                )
+        parsed: dict[str, Any] = dict.fromkeys(gold)
+        problems: dict[str, str] = {}
+        for key in gold.keys() - {*missing, *empty}:
+            try:
+                parsed[key] = self.parse(table[key])
+            except TypeError as error:  # collected, so that the message counts them
+                problems[key] = str(error)
+        if problems:
+            wrong = [key for key in gold if key in problems]
+            raise BadInput(f"'{where}': wrong type: {describe_ids(wrong)}. {problems[wrong[0]]}")
+        if len(missing) + len(empty) == len(gold):
+            raise BadInput(f"'{where}': not one of the {len(gold)} questions has a prediction.")
+        return parsed
 
 
 # Compare two systems on the same questions: is one better, or may the difference be chance?
@@ -280,16 +351,19 @@ class Comparison:
     means: Mapping[str, tuple[float, float]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        metrics = {}
-        for name, test in self.tests.items():
-            a_mean, b_mean = self.means[name]
-            row = {"a": a_mean, "b": b_mean, **asdict(test)}
-            metrics[name] = row | {"verdict": self.verdict(name)}
+        """Return the JSON form."""
+        metrics = {
+            name: {
+                **dict(zip("ab", self.means[name], strict=True)),
+                **asdict(test),
+                "verdict": self.verdict(name),
+            }
+            for name, test in self.tests.items()
+        }
         return {"a": self.a, "b": self.b, "dataset": self.dataset, "n": self.n, "metrics": metrics}
 
     def verdict(self, metric: str) -> str:
-        """Which system is better by a metric; neither, if chance may explain the difference."""
+        """Say which system is better by a metric; neither, if chance may explain the difference."""
         test = self.tests[metric]
         if test.p_permutation >= _ALPHA:
             return "may be luck"
@@ -302,13 +376,12 @@ def compare(a: Result, b: Result) -> Comparison:
     tests: dict[str, PairedTest] = {}
     means: dict[str, tuple[float, float]] = {}
     for keys, metrics in _group_metrics(a, b).items():
-        a_scores = {}
-        b_scores = {}
-        for metric in metrics:
-            a_scores[metric] = _scores(a, metric, keys)
-            b_scores[metric] = _scores(b, metric, keys)
-            a_mean = sum(a_scores[metric]) / len(keys)
-            means[metric] = (a_mean, (sum(b_scores[metric]) / len(keys)))
+        a_scores, b_scores = (
+            {name: [float(one.questions[key][name]) for key in keys] for name in metrics}
+            for one in (a, b)
+        )
+        for name in metrics:
+            means[name] = (sum(a_scores[name]) / len(keys), sum(b_scores[name]) / len(keys))
         # Metrics over the same questions share their resamples.
         tests |= paired_tests(a_scores, b_scores)
     if not tests:
@@ -317,10 +390,6 @@ def compare(a: Result, b: Result) -> Comparison:
     if a_name == b_name:
         a_name, b_name = f"{a_name} (A)", f"{b_name} (B)"
     return Comparison(a_name, b_name, a.dataset, len(a.questions), tests, means)
-
-
-def _scores(result: Result, metric: str, keys: Iterable[str]) -> list[float]:
-    return [float(result.questions[key][metric]) for key in keys]
 
 
 def _refuse_different_questions(a: Result, b: Result) -> None:
@@ -333,15 +402,16 @@ def _refuse_different_questions(a: Result, b: Result) -> None:
         raise BadInput(
             f"'{a.name}' is scored on {a.dataset} and '{b.name}' on {b.dataset}: nothing to compare."
         )
-    only_a = [key for key in a.questions if key not in b.questions]
-    only_b = [key for key in b.questions if key not in a.questions]
-    if only_a or only_b:
-        ids = describe_ids(only_a + only_b)
-        raise BadInput(f"The two results have different questions; only one of them has {ids}.")
+    alone = [key for key in a.questions if key not in b.questions]
+    alone += [key for key in b.questions if key not in a.questions]
+    if alone:
+        raise BadInput(
+            f"The two results have different questions; only one of them has {describe_ids(alone)}."
+        )
 
 
 def _group_metrics(a: Result, b: Result) -> dict[tuple[str, ...], list[str]]:
-    """The metrics that both results have numbers for, by the ids of the questions that have them."""
+    """Return the metrics that both results have numbers for, by the ids of the questions that have them."""
     first = next(iter(a.questions.values()))
     groups: dict[tuple[str, ...], list[str]] = {}
     for metric, value in first.items():
@@ -362,21 +432,17 @@ def _same_model(a: Result, b: Result, metric: str) -> bool:
 
 
 def _scored_ids(result: Result, metric: str, ids: Iterable[str]) -> tuple[str, ...]:
-    """The questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
+    """Return the questions over which a metric is reported: AmbigQA's question metrics leave single answers out."""
     multi_only = metric in QUESTION_METRICS
-    scored = []
-    for key in ids:
-        question = result.questions[key]
-        if multi_only and not question.get("multi"):
-            continue
-        if isinstance(question.get(metric), int | float):
-            scored.append(key)
-    return tuple(scored)
+    return tuple(
+        key
+        for key in ids
+        if isinstance((question := result.questions[key]).get(metric), int | float)
+        and (question.get("multi") or not multi_only)
+    )
 
 
 # Read predictions from files or objects, and give each gold question its own.
-
-_Value = TypeVar("_Value")
 
 _PREDICTION_KEYS = (
     "prediction",
@@ -398,7 +464,7 @@ _KINDS = {
 def read_predictions(
     predictions: PredictionInput, gold_ids: Sequence[str] = (), *, answers_only: bool = False
 ) -> dict[str, Any]:
-    """Predictions by id, in the official JSON form.
+    """Return predictions by id, in the official JSON form.
 
     A file or object is a mapping, or a list or JSON lines of objects with `id` and `prediction`. A list of cases
     follows the order of `gold_ids`; with `answers_only` (NQ's form) so does a list of answers. Cases and readings
@@ -416,7 +482,11 @@ def read_predictions(
             f"'{where}' must hold an object of the form {{id: prediction}}, not {_kind(body)}."
         )
     elif _follows_gold(body, answers_only):
-        table = _match_by_position(body, gold_ids, where)
+        if len(body) != len(gold_ids):
+            raise BadInput(
+                f"'{where}' holds {len(body)} predictions for {len(gold_ids)} questions."
+            )
+        table = dict(zip(gold_ids, body, strict=True))
     else:
         table = _table_of_records(body, where)
     if isinstance(predictions, str | Path):  # JSON already
@@ -425,14 +495,14 @@ def read_predictions(
 
 
 def _follows_gold(body: Sequence[Any], answers_only: bool) -> bool:
-    """Whether a list has one prediction per gold question, in their order."""
+    """Tell whether a list has one prediction per gold question, in their order."""
     if not body or any(isinstance(item, dict) for item in body):
         return False
     return answers_only or hasattr(body[0], "readings")
 
 
 def _as_json(prediction: Any, answers_only: bool) -> Any:
-    """The official form of a case (anything with `readings`) or of a list of readings; JSON stays as it is."""
+    """Return the official form of a case (anything with `readings`) or of a list of readings; JSON stays as it is."""
     readings = getattr(prediction, "readings", prediction)
     if not isinstance(readings, list | tuple):
         return prediction
@@ -457,16 +527,8 @@ def _table_of_records(body: Sequence[Any], where: str) -> dict[str, Any]:
     return table
 
 
-def _match_by_position(
-    values: Sequence[Any], gold_ids: Sequence[str], where: str
-) -> dict[str, Any]:
-    if len(values) != len(gold_ids):
-        raise BadInput(f"'{where}' holds {len(values)} predictions for {len(gold_ids)} questions.")
-    return dict(zip(gold_ids, values, strict=True))
-
-
 def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
-    """The ids and predictions of one record."""
+    """Return the ids and predictions of one record."""
     if not isinstance(record, dict):
         raise BadInput(
             f"'{where}', record {number}: an object with 'id' and 'prediction' is needed, not {_kind(record)}."
@@ -484,77 +546,8 @@ def _entries(record: Any, where: str, number: int) -> list[tuple[str, Any]]:
     raise BadInput(f"'{where}', record {number}: no 'prediction'. It has: {fields}.")
 
 
-def _is_empty_list(value: Any) -> bool:
-    """Whether a prediction is an empty list."""
-    return isinstance(value, list) and not value
-
-
-def align(
-    gold: Mapping[str, Any],
-    predictions: PredictionInput,
-    check: Callable[[Any], _Value],
-    *,
-    allow_missing: bool,
-    answers_only: bool = False,
-    is_empty: Callable[[Any], bool] = _is_empty_list,
-) -> dict[str, _Value | None]:
-    """Give each gold id its prediction, converted by `check`; None where it is missing or empty and that is allowed."""
-    where = input_name(predictions, "predictions")
-    table = read_predictions(predictions, list(gold), answers_only=answers_only)
-    unknown = [key for key in table if key not in gold]
-    if unknown:
-        raise BadInput(
-            f"'{where}': ids that are not in the gold file: {describe_ids(unknown)}. Is it the right gold file?"
-        )
-    missing = []
-    empty = []
-    for key in gold:
-        if key not in table:
-            missing.append(key)
-        elif is_empty(table[key]):
-            empty.append(key)
-    if not allow_missing:
-        _reject_gaps(where, missing, empty)
-    absent = {*missing, *empty}  # scored as zero
-    checked = _check_all(gold, table, where, check, absent)
-    if len(absent) == len(gold):
-        raise BadInput(f"'{where}': not one of the {len(gold)} questions has a prediction.")
-    return checked
-
-
-def _reject_gaps(where: str, missing: Sequence[str], empty: Sequence[str]) -> None:
-    advice = "Add --allow-missing (in Python allow_missing=True) to score them as zero."
-    if missing:
-        raise BadInput(f"'{where}': missing ids: {describe_ids(missing)}. {advice}")
-    if empty:
-        raise BadInput(f"'{where}': empty predictions: {describe_ids(empty)}. {advice}")
-
-
-def _check_all(
-    gold: Mapping[str, Any],
-    predictions: Mapping[str, Any],
-    where: str,
-    check: Callable[[Any], _Value],
-    absent: set[str],
-) -> dict[str, _Value | None]:
-    checked: dict[str, _Value | None] = {}
-    problems: dict[str, str] = {}
-    for key in gold:
-        checked[key] = None
-        if key in absent:
-            continue
-        try:
-            checked[key] = check(predictions[key])
-        except TypeError as error:  # collected, so that the message counts them
-            problems[key] = str(error)
-    if problems:
-        first = next(iter(problems.values()))
-        raise BadInput(f"'{where}': wrong type: {describe_ids(problems)}. {first}")
-    return checked
-
-
 def _kind(value: Any) -> str:
-    """The JSON type of a value, for messages."""
+    """Return the JSON type of a value, for messages."""
     return _KINDS.get(type(value), "a number")
 
 
@@ -568,12 +561,10 @@ def as_text(value: Any) -> str:
 def as_answers(value: Any) -> tuple[str, ...]:
     """Check a prediction that is one answer or several."""
     answers = [value] if isinstance(value, str) else value
-    problem = f"An answer or a list of answers is needed, not {_kind(value)} of something else."
-    if not isinstance(answers, list):
-        raise TypeError(problem)
-    for answer in answers:
-        if not isinstance(answer, str):
-            raise TypeError(problem)
+    if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
+        raise TypeError(
+            f"An answer or a list of answers is needed, not {_kind(value)} of something else."
+        )
     return tuple(answers)
 
 

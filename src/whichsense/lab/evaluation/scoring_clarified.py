@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,30 +10,17 @@ from whichsense.errors import BadInput
 from whichsense.lab.datasets import ClarifiedQuestion, Question
 from whichsense.lab.datasets.rows import Row, Rows, read_rows
 from whichsense.lab.evaluation.results import (
-    GoldInput,
-    Interval,
-    PredictionInput,
+    Benchmark,
+    Measures,
     Result,
     Statistic,
-    align,
     as_answers,
     as_text,
-    bootstrap_intervals,
     column,
-    mean,
     ratio_of,
-    read_gold,
-    result_name,
 )
 from whichsense.lab.metrics import cambignq as metrics
-from whichsense.lab.metrics.cambignq import (
-    Overlap,
-    answer_overlap,
-    distinct_answers,
-    distinct_answers_released,
-    parse_released,
-    ratio,
-)
+from whichsense.lab.metrics.cambignq import Overlap, parse_released
 from whichsense.lab.metrics.exact_match import normal_form
 from whichsense.text.overlap import bleu_counts, corpus_bleu
 from whichsense.types import frozen
@@ -42,23 +28,18 @@ from whichsense.types import frozen
 if TYPE_CHECKING:
     from whichsense.lab.evaluation.results import Array
 
-
-# Micro-averaged precision, recall and F1 of CAmbigNQ's overlaps, with their intervals.
-
-
-def overlap_metrics(name: str, overlaps: Sequence[Overlap]) -> dict[str, float | None]:
-    """Precision, recall and F1 over all questions: {"option_precision": …, "option_recall": …, "option_f1": …}."""
-    average = ratio(overlaps)
-    return {
-        f"{name}_precision": average.precision,
-        f"{name}_recall": average.recall,
-        f"{name}_f1": average.f1,
-    }
+_Variant = Literal["released", "paper"]
+"""The released script assigns options twice, for precision and for recall; the paper once."""
+_Texts = tuple[Sequence[str], Sequence[str]]
+"""Gold and predicted, side by side."""
 
 
-def overlap_columns(name: str, overlaps: Sequence[Overlap]) -> dict[str, Sequence[float]]:
-    """One column for each part of a ratio: micro averages divide sums, not questions' scores."""
-    return {
+# Micro-averaged precision, recall and F1 of overlaps, with their intervals.
+
+
+def _take_overlaps(measures: Measures, name: str, overlaps: Sequence[Overlap]) -> None:
+    """Add a column for each part of a ratio: micro averages divide sums, not questions' scores."""
+    measures.columns |= {
         f"{name}: precision sum": [overlap.precision_sum for overlap in overlaps],
         f"{name}: recall sum": [overlap.recall_sum for overlap in overlaps],
         f"{name}: predicted": [overlap.predicted for overlap in overlaps],
@@ -66,8 +47,9 @@ def overlap_columns(name: str, overlaps: Sequence[Overlap]) -> dict[str, Sequenc
     }
 
 
-def overlap_statistics(name: str) -> dict[str, Statistic]:
-    """The metrics of `overlap_metrics` from the sums of `overlap_columns`."""
+def _put_overlaps(measures: Measures, name: str, overlaps: Sequence[Overlap]) -> None:
+    """Add precision, recall and F1 over all questions: option_precision, option_recall, option_f1."""
+    average = metrics.ratio(overlaps)
     precision = ratio_of(f"{name}: precision sum", f"{name}: predicted")
     recall = ratio_of(f"{name}: recall sum", f"{name}: gold")
 
@@ -78,95 +60,60 @@ def overlap_statistics(name: str) -> dict[str, Statistic]:
         mean: Array = 2 * p * r / np.maximum(p + r, 1e-12)
         return mean
 
-    return {f"{name}_precision": precision, f"{name}_recall": recall, f"{name}_f1": f1}
+    measures.put(f"{name}_precision", average.precision, precision)
+    measures.put(f"{name}_recall", average.recall, recall)
+    measures.put(f"{name}_f1", average.f1, f1)
 
 
-# CAmbigNQ: clarification questions by BLEU, category and options.
+# Clarification questions by BLEU, category and options.
 
-_Variant = Literal["released", "paper"]
-
-_CAMBIGNQ_FIX = "Is it CAmbigNQ's file, or one of the form {id: text}?"
-_NO_BERT = "bert_score needs a model: --bert PATH."
 _ORDER = 4  # of BLEU over whole clarification questions
 
-_Scores = dict[str, Any]  # one question's scores, and what the report shows of it
 
-
-@frozen
-class _Corpus:
-    """Gold and predicted questions side by side, one item per question; "" where a prediction is missing."""
-
-    golds: list[str] = field(default_factory=list)
-    predictions: list[str] = field(default_factory=list)
-    gold_categories: list[str] = field(default_factory=list)
-    categories: list[str] = field(default_factory=list)
-    overlaps: list[metrics.Overlap] = field(default_factory=list)
-
-
-def score_cambignq(
-    gold: GoldInput,
-    predictions: PredictionInput,
+def _score_clarifications(
+    golds: Mapping[str, ClarifiedQuestion],
+    predictions: Mapping[str, str | None],
     *,
     variant: _Variant = "released",
-    allow_missing: bool = False,
     bert: str | Path | None = None,
-    name: str = "",
 ) -> Result:
-    """Score clarification questions, `{id: text}`, against CAmbigNQ's records or a plain `{id: text}`."""
-    golds = read_gold(gold, _read_official_cambignq, ClarifiedQuestion, _CAMBIGNQ_FIX)
-    aligned = align(
-        golds,
-        predictions,
-        as_text,
-        allow_missing=allow_missing,
-        is_empty=lambda text: text == "",  # a system that does not ask
-    )
-    corpus = _Corpus()
-    questions: dict[str, _Scores] = {
-        key: _score_question_cambignq(question, aligned[key], variant, corpus)
-        for key, question in golds.items()
-    }
+    questions: dict[str, dict[str, Any]] = {}
+    overlaps = []
+    for key, question in golds.items():
+        overlap, questions[key] = _score_clarification(question, predictions[key], variant)
+        overlaps.append(overlap)
     rows = list(questions.values())
-    values = _corpus_scores(rows, corpus)
+    texts = [row["gold"][0] for row in rows], [row["predicted"][0] for row in rows]
+    wanted, given = ([parse_released(text)[0] for text in some] for some in texts)
+    categories = wanted, given
+    measures = Measures(rows, "category_em", "options")
+    _take_overlaps(measures, "option", overlaps)
+    bleu4 = _take_bleu(measures, "question", _ORDER, texts)
+    category_bleu1 = _take_bleu(measures, "category", 1, categories)
+    measures.put("bleu4", corpus_bleu(*texts, _ORDER), bleu4)
+    measures.put("bert_score", _add_bert_scores(questions, texts, bert) if bert else None)
+    measures.ratio("category_em")
+    measures.put("category_bleu1", corpus_bleu(*categories, 1), category_bleu1)
+    _put_overlaps(measures, "option", overlaps)
+    measures.ratio("options_per_question", "options")
     settings: dict[str, Any] = {"variant": variant}
     if bert:
-        settings["bert"] = str(bert)
-        values["bert_score"] = _add_bert_scores(rows, corpus, bert)
-    return Result(
-        dataset="cambignq",
-        name=result_name(name, predictions),
-        metrics=values,
-        counts={"n": len(rows)},
-        intervals=_cambignq_intervals(rows, corpus),
-        questions=questions,
-        settings=settings,
-        notes=[] if bert else [_NO_BERT],
-    )
+        return measures.result(questions, settings | {"bert": str(bert)})
+    return measures.result(questions, settings, ["bert_score needs a model: --bert PATH."])
 
 
-def _score_question_cambignq(
-    question: ClarifiedQuestion, prediction: str | None, variant: _Variant, corpus: _Corpus
-) -> _Scores:
-    """Score one question by itself, and add it to the corpus."""
+def _score_clarification(
+    question: ClarifiedQuestion, prediction: str | None, variant: _Variant
+) -> tuple[Overlap, dict[str, Any]]:
     gold = question.clarification
     predicted = prediction or ""
-    gold_category, gold_options = parse_released(gold)
-    category, options = parse_released(predicted)
-    category_em = metrics.category_exact_match(gold, predicted)
-    if prediction is None:  # a missing question has no category and no options
-        options = []
-        category_em = 0.0
-    # The released script assigns options twice, for precision and for recall.
-    one_assignment = variant == "paper"
-    overlap = metrics.option_overlap(gold_options, options, one_assignment)
-    corpus.golds.append(gold)
-    corpus.predictions.append(predicted)
-    corpus.gold_categories.append(gold_category)
-    corpus.categories.append(category)
-    corpus.overlaps.append(overlap)
+    # A missing question has no category and no options.
+    options = [] if prediction is None else parse_released(predicted)[1]
+    is_same = prediction is not None and metrics.category_exact_match(gold, predicted)
+    overlap = metrics.option_overlap(parse_released(gold)[1], options, variant == "paper")
     alone = metrics.ratio([overlap])
-    return {
-        "category_em": category_em,
+    return overlap, {
+        "category_em": float(is_same),
         "option_precision": alone.precision,
         "option_recall": alone.recall,
         "option_f1": alone.f1,
@@ -177,71 +124,24 @@ def _score_question_cambignq(
     }
 
 
-def _corpus_scores(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, float | None]:
-    category_bleu = corpus_bleu(corpus.gold_categories, corpus.categories, order=1)
-    return {
-        "bleu4": corpus_bleu(corpus.golds, corpus.predictions, _ORDER),
-        "bert_score": None,
-        "category_em": mean(column(rows, "category_em")),
-        "category_bleu1": category_bleu,
-        **overlap_metrics("option", corpus.overlaps),
-        "options_per_question": mean(column(rows, "options")),
-    }
-
-
-def _add_bert_scores(rows: Sequence[_Scores], corpus: _Corpus, model: str | Path) -> float:
+def _add_bert_scores(
+    questions: Mapping[str, dict[str, Any]], texts: _Texts, model: str | Path
+) -> float:
     from whichsense.lab.evaluation.metric_models import TokenVectors
-    from whichsense.lab.metrics.cambignq import bert_score
 
-    scores = bert_score(corpus.golds, corpus.predictions, TokenVectors(model))
-    for row, score in zip(rows, scores, strict=True):
+    scores = metrics.bert_score(*texts, TokenVectors(model))
+    for row, score in zip(questions.values(), scores, strict=True):
         row["bert_score"] = score
     return sum(scores) / len(scores)
 
 
-def _cambignq_intervals(rows: Sequence[_Scores], corpus: _Corpus) -> dict[str, Interval]:
-    columns: dict[str, Sequence[float]] = {
-        "n": [1.0] * len(rows),
-        "category_em": column(rows, "category_em"),
-        "options": column(rows, "options"),
-    }
-    columns |= overlap_columns("option", corpus.overlaps)
-    columns |= _bleu_columns("question", _ORDER, corpus.golds, corpus.predictions)
-    columns |= _bleu_columns("category", 1, corpus.gold_categories, corpus.categories)
-    statistics = {
-        "bleu4": _corpus_bleu("question", _ORDER),
-        "category_em": ratio_of("category_em", "n"),
-        "category_bleu1": _corpus_bleu("category", 1),
-        **overlap_statistics("option"),
-        "options_per_question": ratio_of("options", "n"),
-    }
-    return bootstrap_intervals(columns, statistics)
-
-
-def _bleu_columns(
-    text: str, order: int, golds: Sequence[str], predictions: Sequence[str]
-) -> dict[str, Sequence[float]]:
-    """What `bleu_counts` counts in each pair, a column for each count."""
-    counts = [
-        bleu_counts(gold, predicted, order)
-        for gold, predicted in zip(golds, predictions, strict=True)
-    ]
-    return dict(zip(_bleu_names(text, order), zip(*counts, strict=True), strict=True))
-
-
-def _bleu_names(text: str, order: int) -> list[str]:
-    """Names for what `bleu_counts` counts, in its order: matches and guesses for each n, then both lengths."""
-    names = [
-        f"{text}: {kind} {n}-grams"
-        for kind in ("matching", "predicted")
-        for n in range(1, order + 1)
-    ]
-    return [*names, f"{text}: predicted length", f"{text}: gold length"]
-
-
-def _corpus_bleu(text: str, order: int) -> Statistic:
-    """Corpus BLEU from the sums of `bleu_counts`' columns."""
-    names = _bleu_names(text, order)
+def _take_bleu(measures: Measures, text: str, order: int, texts: _Texts) -> Statistic:
+    """Add a column for each count of `bleu_counts`; return corpus BLEU from the columns' sums."""
+    each = [bleu_counts(gold, own, order) for gold, own in zip(*texts, strict=True)]
+    counts = list(zip(*each, strict=True))
+    # In its order: matches and guesses for each n, then the lengths of prediction and gold.
+    names = [f"{text}: count {number} of BLEU" for number in range(len(counts))]
+    measures.columns |= dict(zip(names, counts, strict=True))
 
     def statistic(sums: Mapping[str, Array]) -> Array:
         import numpy as np
@@ -269,14 +169,21 @@ def _read_official_cambignq(rows: Rows) -> Iterator[Question]:
         yield ClarifiedQuestion(row.text("id"), question, clarification=clarification)
 
 
-# CAmbigNQ's clarification-based QA: an answer for each option, end to end, and beside answering
-# without asking.
+CAMBIGNQ = Benchmark(
+    ClarifiedQuestion,
+    _read_official_cambignq,
+    "Is it CAmbigNQ's file, or one of the form {id: text}?",
+    as_text,
+    _score_clarifications,
+    no_text=True,  # a system that does not ask
+)
 
-_CLARIFIED_FIX = "Is it CAmbigNQ's file, with 'clarification_answers'?"
+
+# Clarification-based QA: an answer for each option, end to end, and beside answering without asking.
+
 # The answers that are compared with the gold ones, in four ways.
 _GROUPS = ("answer", "end_to_end", "served", "direct")
 _PER_QUESTION = ("options", "distinct_answers", "words_per_answer")
-# one question's scores, and what the report shows of it
 
 
 @frozen
@@ -291,59 +198,15 @@ class _Prediction:
     """Whether it would ask at all."""
 
 
-def score_clarified(
-    gold: GoldInput,
-    predictions: PredictionInput,
-    *,
-    variant: _Variant = "released",
-    allow_missing: bool = False,
-    name: str = "",
-) -> Result:
-    """Score the answers of a clarification question's options against CAmbigNQ's records.
-
-    A prediction is `{"options": [{"option", "answer"}…], "answers": [answer…], "asked": true}`, or a list with one
-    answer for each option. Questions whose options have no known answers are left out.
-    """
-    every = read_gold(gold, _read_official_clarified, ClarifiedQuestion, _CLARIFIED_FIX)
-    aligned = align(every, predictions, _as_prediction, allow_missing=allow_missing)
-    golds = {key: one for key, one in every.items() if one.clarified_answers}
-    if not golds:
-        raise BadInput("No question has answers for the options of its clarification.")
-    overlaps: dict[str, list[Overlap]] = {group: [] for group in _GROUPS}
-    questions: dict[str, _Scores] = {}
-    options = []
-    for key, question in golds.items():
-        prediction = aligned[key] or _Prediction()
-        options.append(prediction.options)
-        own = _overlaps(question, prediction, variant)
-        for group, overlap in own.items():
-            overlaps[group].append(overlap)
-        questions[key] = _score_question_clarified(question, prediction, own)
-    rows = list(questions.values())
-    left_out = len(every) - len(golds)
-    notes = [f"Left out, without known answers: {left_out}."] if left_out else []
-    return Result(
-        dataset="cambignq-answers",
-        name=result_name(name, predictions),
-        metrics=_metrics(rows, overlaps, options),
-        counts={"n": len(rows)},
-        intervals=_clarified_intervals(rows, overlaps),
-        questions=questions,
-        settings={"variant": variant},
-        notes=notes,
-    )
-
-
 def _as_prediction(value: Any) -> _Prediction:
     if isinstance(value, list):
         return _Prediction(as_answers(value), asks=len(value) > 1)
     if not isinstance(value, Mapping) or not isinstance(value.get("options"), list):
         raise TypeError("An object with 'options', or a list of answers, is needed.")
-    options = []
-    for option in value["options"]:
-        if not isinstance(option, Mapping) or "answer" not in option:
-            raise TypeError("Each of 'options' needs an 'answer'.")
-        options.append(option["answer"])
+    try:
+        options = [option["answer"] for option in value["options"]]
+    except (KeyError, TypeError):
+        raise TypeError("Each of 'options' needs an 'answer'.") from None
     return _Prediction(
         as_answers(options),
         as_answers(value.get("answers", [])),
@@ -351,85 +214,84 @@ def _as_prediction(value: Any) -> _Prediction:
     )
 
 
+def _score_answers(
+    every: Mapping[str, ClarifiedQuestion],
+    predictions: Mapping[str, _Prediction | None],
+    *,
+    variant: _Variant = "released",
+) -> Result:
+    """Score the answers of options. Questions whose options have no known answers are left out."""
+    golds = {key: one for key, one in every.items() if one.clarified_answers}
+    if not golds:
+        raise BadInput("No question has answers for the options of its clarification.")
+    given = {key: predictions[key] or _Prediction() for key in golds}
+    overlaps = [_overlaps(one, given[key], variant) for key, one in golds.items()]
+    questions = {
+        key: _score_options(one, given[key], own)
+        for (key, one), own in zip(golds.items(), overlaps, strict=True)
+    }
+    by_group = dict(zip(_GROUPS, zip(*overlaps, strict=True), strict=True))
+    measures = Measures(list(questions.values()))
+    for group, own in by_group.items():
+        _take_overlaps(measures, group, own)
+    for name in (*_PER_QUESTION, "asked", "included", "included_of"):
+        measures.columns[name] = column(questions.values(), name)
+    for group, own in by_group.items():
+        _put_overlaps(measures, group, own)
+    measures.ratio("accuracy", "included", "included_of")
+    for name in ("asked", *_PER_QUESTION):
+        measures.ratio(name)
+    answers = [one.options for one in given.values()]
+    measures.put("distinct_answers_released", metrics.distinct_answers_released(answers))
+    left_out = len(every) - len(golds)
+    notes = [f"Left out, without known answers: {left_out}."] if left_out else []
+    return measures.result(questions, {"variant": variant}, notes)
+
+
 def _overlaps(
     question: ClarifiedQuestion, prediction: _Prediction, variant: _Variant
-) -> dict[str, Overlap]:
-    """The question's overlap in each of the four ways."""
+) -> tuple[Overlap, ...]:
+    """Compare the answers in each of the four ways."""
     options = prediction.options
-    compared = {
-        "answer": options,
+    compared = (
+        options,
         # Who is not asked chooses no option.
-        "end_to_end": options if prediction.asks else (),
+        options if prediction.asks else (),
         # … and is told all answers at once.
-        "served": options if prediction.asks and options else prediction.direct,
-        "direct": prediction.direct,
-    }
-    one_assignment = variant == "paper"
-    return {
-        group: answer_overlap(question.clarified_answers, answers, one_assignment)
-        for group, answers in compared.items()
-    }
+        options if prediction.asks and options else prediction.direct,
+        prediction.direct,
+    )
+    return tuple(
+        metrics.answer_overlap(question.clarified_answers, answers, variant == "paper")
+        for answers in compared
+    )
 
 
-def _score_question_clarified(
-    question: ClarifiedQuestion, prediction: _Prediction, overlaps: dict[str, Overlap]
-) -> _Scores:
-    scores: _Scores = {f"{group}_f1": ratio([overlap]).f1 for group, overlap in overlaps.items()}
+def _score_options(
+    question: ClarifiedQuestion, prediction: _Prediction, overlaps: Sequence[Overlap]
+) -> dict[str, Any]:
+    scores = {
+        f"{group}_f1": metrics.ratio([overlap]).f1
+        for group, overlap in zip(_GROUPS, overlaps, strict=True)
+    }
     answers = prediction.options
-    hits = _included(question.clarified_answers, answers)
-    lengths = [len(answer.split()) for answer in answers]
+    words = sum(len(answer.split()) for answer in answers)
+    # Appendix E's accuracy: an option's answer holds a name of its own gold answer.
+    hits = [
+        any(normal_form(alias) in normal_form(answer) for alias in aliases)
+        for aliases, answer in zip(question.clarified_answers, answers, strict=False)
+    ]
     return scores | {
         "included": sum(hits),
         "included_of": len(question.clarified_answers),
         "options": len(answers),
-        "distinct_answers": distinct_answers(answers),
-        "words_per_answer": mean(lengths) or 0.0,
+        "distinct_answers": metrics.distinct_answers(answers),
+        "words_per_answer": words / len(answers) if answers else 0.0,
         "asked": float(prediction.asks and bool(answers)),
         "question": question.text,
         "gold": [" / ".join(aliases) for aliases in question.clarified_answers],
         "predicted": list(answers),
     }
-
-
-def _included(gold: Sequence[Sequence[str]], answers: Sequence[str]) -> list[bool]:
-    """Appendix E's accuracy: whether an option's answer holds a name of its own gold answer, option by option."""
-    hits = []
-    for aliases, answer in zip(gold, answers, strict=False):
-        text = normal_form(answer)
-        hits.append(any(normal_form(alias) in text for alias in aliases))
-    return hits
-
-
-def _metrics(
-    rows: Sequence[_Scores],
-    overlaps: Mapping[str, Sequence[Overlap]],
-    options: Sequence[Sequence[str]],
-) -> dict[str, float | None]:
-    values: dict[str, float | None] = {}
-    for group in _GROUPS:
-        values |= overlap_metrics(group, overlaps[group])
-    total = sum(column(rows, "included_of"))
-    values["accuracy"] = sum(column(rows, "included")) / total
-    values["asked"] = mean(column(rows, "asked"))
-    for name in _PER_QUESTION:
-        values[name] = mean(column(rows, name))
-    values["distinct_answers_released"] = distinct_answers_released(options)
-    return values
-
-
-def _clarified_intervals(
-    rows: Sequence[_Scores], overlaps: Mapping[str, Sequence[Overlap]]
-) -> dict[str, Interval]:
-    columns: dict[str, Sequence[float]] = {"n": [1.0] * len(rows)}
-    statistics: dict[str, Statistic] = {"accuracy": ratio_of("included", "included_of")}
-    for group in _GROUPS:
-        columns |= overlap_columns(group, overlaps[group])
-        statistics |= overlap_statistics(group)
-    for name in (*_PER_QUESTION, "asked", "included", "included_of"):
-        columns[name] = column(rows, name)
-    for name in (*_PER_QUESTION, "asked"):
-        statistics[name] = ratio_of(name, "n")
-    return bootstrap_intervals(columns, statistics)
 
 
 def _read_official_clarified(rows: Rows) -> Iterator[Question]:
@@ -443,8 +305,17 @@ def _read_official_clarified(rows: Rows) -> Iterator[Question]:
 
 
 def _gold_answers(row: Row) -> tuple[tuple[str, ...], ...]:
-    """The aliases of each option's answer: a list of lists, or of objects with `answer`."""
+    """Return the aliases of each option's answer: a list of lists, or of objects with `answer`."""
     value = row.value.get("clarification_answers")
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return tuple(item.texts("answer") for item in row.rows("clarification_answers"))
     return row.text_lists("clarification_answers")
+
+
+CAMBIGNQ_ANSWERS = Benchmark(
+    ClarifiedQuestion,
+    _read_official_clarified,
+    "Is it CAmbigNQ's file, with 'clarification_answers'?",
+    _as_prediction,
+    _score_answers,
+)

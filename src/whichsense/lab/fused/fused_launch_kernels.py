@@ -13,7 +13,6 @@ from whichsense.lab.fused import fused_kernels
 from whichsense.models.seq2seq.ragged import RaggedRows
 
 _LOG2E = math.log2(math.e)
-_FORWARD, _BACKWARD = 2048, 2048  # scores of a row that are computed at a time
 _KEYS, _REGISTERS = (
     32,
     168,
@@ -31,7 +30,7 @@ def _gelu_grid(u, times=1):
 
 
 def _programs(x: Tensor) -> int:
-    """Of the norms: each takes many rows, so that what they add up to the weights' gradients is small."""
+    """Return how many programs compute a norm: each takes many rows, so that their sums are few."""
     most = torch.cuda.get_device_properties(x.device).multi_processor_count * 16 if x.is_cuda else 3
     return min(x.shape[0], most)
 
@@ -118,24 +117,3 @@ def attention_backward(dout, qkv, out, levels, rows: RaggedRows, seed, *, heads,
 
 def _blocks(rows: RaggedRows, heads: int) -> tuple[int, int]:
     return -(-rows.longest // fused_kernels.QUERIES.value), rows.rows * heads
-
-
-def softmax_forward(scores, weights, lengths, seed, *, scale, dropped):
-    questions, rows, span = scores.shape
-    assert weights.stride() == scores.stride()
-    levels, factors, masses = torch.empty(
-        (3, questions, rows), dtype=torch.float32, device=scores.device
-    )
-    fused_kernels.softmax_forward_kernel[(rows, questions)](
-        scores, weights, levels, factors, masses, lengths, seed, scores.stride(0), span, scale * _LOG2E,
-        DROPPED=dropped, BLOCK=_FORWARD, num_warps=4,
-    )  # fmt: skip
-    return levels, factors, masses
-
-
-def softmax_backward(scores, dweights, rows_of_softmax, lengths, seed, *, scale, dropped):
-    questions, rows, span = scores.shape
-    fused_kernels.softmax_backward_kernel[(-(-span // _BACKWARD), rows, questions)](
-        scores, dweights, *rows_of_softmax, lengths, seed, scores.stride(0), span, scale * _LOG2E, scale,
-        DROPPED=dropped, BLOCK=_BACKWARD, num_warps=4,
-    )  # fmt: skip

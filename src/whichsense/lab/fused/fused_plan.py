@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from whichsense.lab.fused import fused_reference
-from whichsense.lab.fused.fused_reference import RowsOfSoftmax
 from whichsense.models.seq2seq.ragged import RaggedRows, Style
 from whichsense.types import frozen
 
@@ -22,7 +21,7 @@ _WIDE_RESULTS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >=
 
 
 def kernels(x: Tensor) -> Any:
-    """The module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
+    """Return the module of kernels for a tensor: Triton's on a GPU, PyTorch's elsewhere."""
     if not x.is_cuda:
         return fused_reference
     from whichsense.lab.fused import fused_launch_kernels
@@ -31,7 +30,7 @@ def kernels(x: Tensor) -> Any:
 
 
 def weight_gradient(g: Tensor, x: Tensor) -> Tensor:
-    """gᵀ x in float32."""
+    """Return gᵀ x in float32."""
     if g.is_cuda and g.dtype != torch.float32 and _WIDE_RESULTS:
         return torch.mm(g.t(), x, out_dtype=torch.float32)
     return (g.t() @ x).float()
@@ -64,18 +63,13 @@ class Plan:
         return {"heads": self.heads, "scale": self.scale, "dropped": self.attention_dropped}
 
 
-def is_fusable(style: Style) -> bool:
-    """Whether the layers are BART's, the only kind that is built."""
-    has_layer_norm = not style.norm_first and not style.root_mean_square
-    return has_layer_norm and style.activation == "gelu"
-
-
 def has_kernels(x: Tensor, style: Style, longest: int) -> bool:
-    """Whether the kernels can compute the layers: on a GPU with Triton, which comes with PyTorch for CUDA."""
+    """Tell whether kernels can compute the layers: BART's, on a GPU, with Triton, which comes with PyTorch for CUDA."""
+    is_bart = not style.norm_first and not style.root_mean_square and style.activation == "gelu"
     is_power_of_two = style.width & (style.width - 1) == 0
     is_half = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
     fits = is_power_of_two and style.width >= 16 and longest <= _LONGEST
-    return is_half and fits and find_spec("triton") is not None
+    return is_bart and is_half and fits and find_spec("triton") is not None
 
 
 # A trial of the kernels on the machine where they run: compilers err, and a wrong gradient raises no
@@ -90,7 +84,7 @@ _LENGTHS = (70, 3, 140)
 def failures(
     size: int, inner: int, plan: Plan, dtype: torch.dtype, device: torch.device
 ) -> list[str]:
-    """The kernels whose results differ from PyTorch's, with the relative error."""
+    """Return the kernels whose results differ from PyTorch's, with the relative error."""
     from whichsense.lab.fused import fused_launch_kernels
 
     trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
@@ -100,39 +94,19 @@ def failures(
     return trial.wrong
 
 
-def reading_failures(plan: Plan, dtype: torch.dtype, device: torch.device) -> list[str]:
-    """The same for the kernels of absorbed attention."""
-    from whichsense.lab.fused import fused_launch_kernels
-
-    trial = _Trial((fused_launch_kernels, fused_reference), plan, dtype, device)
-    trial.softmax()
-    return trial.wrong
-
-
 class KernelTrials:
     """Remembers whether the kernels compute on this machine what they should: each plan is tried once."""
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
         self._failures: list[str] = []
-        self.reading_failures: list[str] | None = None
-        """Those of absorbed attention; None before its trial."""
 
     def passes(self, plan: Plan, x: Tensor, inner: int) -> bool:
-        """Whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
+        """Tell whether a plan's kernels pass, for inputs like `x` and feed-forward layers of width `inner`."""
         if self._plan != plan:
             self._failures = failures(x.shape[1], inner, plan, x.dtype, x.device)
             self._plan = plan
         return not self._failures
-
-    def reads_well(self, memory: Tensor, style: Style) -> bool:
-        """Whether the kernels of absorbed attention pass, for a memory like this."""
-        if self.reading_failures is None:
-            self.reading_failures = []
-            if memory.is_cuda:
-                plan = Plan.of(style)
-                self.reading_failures = reading_failures(plan, memory.dtype, memory.device)
-        return not self.reading_failures
 
 
 class _Trial:
@@ -201,25 +175,3 @@ class _Trial:
             return [seen[0], *back]
 
         self.compare("attention", both)
-
-    def softmax(self) -> None:
-        lengths = torch.tensor(_LENGTHS, dtype=torch.int32, device=self.device)
-        shape = (len(_LENGTHS), 5, 192)
-        scores, dweights = (
-            torch.randn(shape, generator=self.generator).to(self.device, self.dtype) * 4
-            for _ in range(2)
-        )
-        options = {"scale": self.plan.scale, "dropped": self.plan.attention_dropped}
-
-        def both(way: Any) -> list[Tensor]:
-            table = torch.stack(
-                [torch.full_like(scores, float("nan")), scores]
-            )  # every place is to be written
-            levels, factors, masses = way.softmax_forward(
-                table[1], table[0], lengths, self.seed, **options
-            )
-            rows = RowsOfSoftmax(levels, factors, levels, masses)
-            way.softmax_backward(table[1], dweights, rows, lengths, self.seed, **options)
-            return [*table, levels, factors, masses]
-
-        self.compare("softmax", both)

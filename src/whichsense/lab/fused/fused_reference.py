@@ -1,84 +1,15 @@
-"""What the kernels compute, in plain torch: precision of products, dropout, each step as a reference."""
+"""What the kernels compute, in plain torch: dropout, and each step as a reference."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from whichsense.models.seq2seq.ragged import RaggedRows
-
-# Casts of whole stacks of weights to the working precision.
-
-_Part = TypeVar("_Part")
-
-
-class _Cast(torch.autograd.Function):
-    """Tensors → the same in another precision; gradients come back in their own."""
-
-    @staticmethod
-    def forward(ctx: Any, dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.dtypes = [tensor.dtype for tensor in tensors]
-        ctx.set_materialize_grads(False)
-        return tuple(_copy([(tensor, dtype) for tensor in tensors]))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        wanted = [
-            (gradient.contiguous(), dtype)
-            for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)
-            if gradient is not None
-        ]
-        copies = iter(_copy(wanted))
-        results: list[Tensor | None] = [None]  # of dtype
-        results.extend(None if gradient is None else next(copies) for gradient in gradients)
-        return tuple(results)
-
-
-def _copy(wanted: list[tuple[Tensor, torch.dtype]]) -> list[Tensor]:
-    """Copies of tensors, each in its own precision, by one call."""
-    tensors = [tensor for tensor, _ in wanted]
-    copies = [
-        torch.empty(tensor.shape, dtype=dtype, device=tensor.device) for tensor, dtype in wanted
-    ]
-    torch._foreach_copy_(copies, tensors)
-    return copies
-
-
-def cast_together(layers: list[_Part], dtype: torch.dtype) -> list[_Part]:
-    """The same named tuples with every tensor in another precision, as one node of the autograd graph.
-
-    A decoder layer over thirty tokens computes little, and the GPU waits for kernel launches: two casts for each of two
-    dozen tensors, forward and backward, would be a third of them.
-    """
-    tensors: list[Tensor] = []
-    for layer in layers:
-        tensors += _tensors(layer)
-    cast = iter(_Cast.apply(dtype, *tensors))  # type: ignore[no-untyped-call]
-    return [_replace(layer, cast) for layer in layers]
-
-
-def _tensors(part: Any) -> Iterator[Tensor]:
-    """The tensors of nested named tuples, in order."""
-    if isinstance(part, Tensor):
-        yield part
-    elif part is not None:
-        for one in part:
-            yield from _tensors(one)
-
-
-def _replace(part: Any, tensors: Iterator[Tensor]) -> Any:
-    """The same named tuple with the next tensors in place of its own."""
-    if isinstance(part, Tensor):
-        return next(tensors)
-    if part is None:
-        return None
-    return type(part)(*(_replace(one, tensors) for one in part))
-
 
 # Dropout by a hash of each value's number: the same on every device, and recomputed in the backward
 # pass.
@@ -87,7 +18,7 @@ _WORD = 0xFFFFFFFF
 
 
 def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
-    """Whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
+    """Tell whether dropout keeps a value: whether the hash of its number is not below `dropped` (of 2**32).
 
     Two rounds of multiply and shift, decided by two seeds. Recomputing it costs less than storing it.
     """
@@ -98,13 +29,13 @@ def is_kept(number: Tensor, seed: Tensor, dropped: int) -> Tensor:
 
 
 def keep_mask(shape: Sequence[int], seed: Tensor, dropped: int) -> Tensor:
-    """A mask of this shape, True where dropout keeps a value. Values are numbered in row-major order."""
+    """Return a mask of this shape, True where dropout keeps a value. Values are numbered in row-major order."""
     numbers = torch.arange(math.prod(shape), device=seed.device)
     return is_kept(numbers, seed, dropped).view(tuple(shape))
 
 
 def thinned(x: Tensor, keep: Tensor, dropped: int) -> Tensor:
-    """What dropout keeps, scaled up by what it drops; zeros elsewhere."""
+    """Return what dropout keeps, scaled up by what it drops; zeros elsewhere."""
     return torch.where(keep, x * (2**32 / (2**32 - dropped)), 0.0)
 
 
@@ -137,7 +68,7 @@ def norm_backward(
     dy: Tensor, dy2: Tensor | None, total: Tensor, mean: Tensor, spread: Tensor, weight: Tensor, seed: Tensor, *,
     dropped: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of the sum and of the change; those of weight, bias and the change's own bias."""
+    """Return gradients of the sum and of the change; those of weight, bias and the change's own bias."""
     g = dy.float() if dy2 is None else dy.float() + dy2.float()
     unit = (total.float() - mean[:, None]) * spread[:, None]
     gw = g * weight.float()
@@ -151,7 +82,7 @@ def norm_backward(
 
 
 def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
-    """dropout(gelu(u))."""
+    """Return dropout(gelu(u))."""
     h = F.gelu(u.float())
     if dropped:
         h = thinned(h, keep_mask(u.shape, seed, dropped), dropped)
@@ -159,7 +90,7 @@ def gelu_forward(u: Tensor, seed: Tensor, *, dropped: int) -> Tensor:
 
 
 def gelu_backward(dh: Tensor, u: Tensor, seed: Tensor, *, dropped: int) -> tuple[Tensor, Tensor]:
-    """The gradient of u, and its sum over the tokens."""
+    """Return the gradient of u, and its sum over the tokens."""
     wide = u.float()
     slope = 0.5 * (1 + torch.erf(wide * math.sqrt(0.5))) + wide * torch.exp(
         -wide * wide / 2
@@ -183,7 +114,7 @@ def attention_backward(
     dout: Tensor, qkv: Tensor, out: Tensor, levels: Tensor, rows: RaggedRows, seed: Tensor, *, heads: int, scale: float,
     dropped: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The gradient of qkv, and its sum over the tokens (the keys' is zero, by any bias)."""
+    """Return the gradient of qkv, and its sum over the tokens (the keys' is zero, by any bias)."""
     q, k, v, p, thin = _attended(qkv, rows, seed, heads, scale, dropped)
     g = rows.padded(dout.float().view(len(dout), heads, -1)).transpose(1, 2)
     dp = g @ v.transpose(-1, -2)
@@ -208,62 +139,9 @@ def _attended(
     scores = q @ k.transpose(-1, -2) * scale
     mask = rows.mask()
     if mask is not None:
-        scores = scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+        scores = scores.masked_fill(~mask, float("-inf"))
     p = scores.softmax(-1)
     if mask is not None:
-        p = p * mask[:, None, :, None]  # rows that are no token have no gradient
+        p = p * mask.transpose(2, 3)  # rows that are no token have no gradient
     keep = keep_mask(p.shape, seed, dropped) if dropped else None
     return q, k, v, p, keep
-
-
-class RowsOfSoftmax(NamedTuple):
-    """What the way back knows of each row."""
-
-    levels: Tensor
-    factors: Tensor
-    deltas: Tensor
-    """How much of the shares' gradients is their mean."""
-    lifts: Tensor
-    """The gradient of the shares' sum."""
-
-
-def softmax_forward(
-    scores: Tensor, weights: Tensor, lengths: Tensor, seed: Tensor, *, scale: float, dropped: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores (questions, rows, span) of `lengths` tokens → `weights`: 1 for the largest, 0 where dropout takes them.
-
-    And of each row: log2 of the softmax's sum, the factor that makes weights shares, and the sum of these.
-    """
-    p = _scaled(scores, lengths, scale)
-    top = p.amax(-1, keepdim=True)
-    p = torch.exp2(p - top)
-    mass = p.sum(-1)
-    factor = 2**32 / (2**32 - dropped) / p.sum(-1)
-    if dropped:
-        p = torch.where(keep_mask(scores.shape, seed, dropped), p, 0.0)
-    weights.copy_(p)
-    return top[..., 0] + mass.log2(), factor, p.sum(-1) * factor
-
-
-def softmax_backward(
-    scores: Tensor,
-    dweights: Tensor,
-    rows: RowsOfSoftmax,
-    lengths: Tensor,
-    seed: Tensor,
-    *,
-    scale: float,
-    dropped: int,
-) -> None:
-    """Scores become their gradients, from those of the weights."""
-    levels, factors, deltas, lifts = (row[..., None] for row in rows)
-    p = torch.exp2(_scaled(scores, lengths, scale) - levels)
-    g = dweights.float() / factors + lifts
-    if dropped:
-        g = thinned(g, keep_mask(scores.shape, seed, dropped), dropped)
-    scores.copy_(p * (g - deltas) * scale)
-
-
-def _scaled(scores: Tensor, lengths: Tensor, scale: float) -> Tensor:
-    there = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
-    return torch.where(there, scores.float() * (scale * math.log2(math.e)), float("-inf"))

@@ -55,7 +55,7 @@ def best_f1(answer_sets: Iterable[Sequence[Sequence[str]]], answers: Sequence[st
 def f1_answers(
     gold: Sequence[Sequence[str]], predicted: Sequence[str], variant: Variant = "released"
 ) -> float:
-    """F1 between gold answers, each a list of aliases, and predicted ones.
+    """Return F1 between gold answers, each a list of aliases, and predicted ones.
 
     >>> f1_answers([["S5"], ["S7"]], ["S5", "S5", "S7"])
     0.8
@@ -69,7 +69,7 @@ def f1_answers(
 def _matching_answers(
     gold: Sequence[Sequence[str]], predicted: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """The indices of every gold and predicted answer that are equal after normalization."""
+    """Return the indices of every gold and predicted answer that are equal after normalization."""
     if not gold or not predicted:
         raise BadInput("F1 over answers needs at least one gold and one predicted answer.")
     forms = list(map(normal_form, predicted))
@@ -109,7 +109,7 @@ def _greedy_f1(matches: Sequence[_Match], metric: int, size: int) -> float:
 
 
 def _paper_f1(matches: Sequence[_Match], metric: int, n_gold: int, n_predicted: int) -> float:
-    """Every prediction takes its best gold answer, whether another has taken it or not."""
+    """Give every prediction its best gold answer, whether another has taken it or not."""
     best: dict[int, float] = {}
     for _, j, scores in matches:
         best[j] = max(best.get(j, 0.0), scores[metric])
@@ -124,7 +124,7 @@ _F1_BY_VARIANT: dict[Variant, _F1] = {
 
 
 def references(question: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each wording of a gold question; wordings are separated by "|".
+    """Return the words of each wording of a gold question; wordings are separated by "|".
 
     >>> references("Who was king?|Who was the ruler?")
     (('who', 'was', 'king'), ('who', 'was', 'ruler'))
@@ -137,7 +137,7 @@ def references(question: str) -> tuple[tuple[str, ...], ...]:
 
 
 def question_scores(prompt: str, gold: str, predicted: str) -> tuple[float, ...]:
-    """BLEU-1 to BLEU-4 and EDIT-F1 of a predicted question against a gold one.
+    """Return BLEU-1 to BLEU-4 and EDIT-F1 of a predicted question against a gold one.
 
     >>> prompt, gold = "Who made the play the crucible?", "Who wrote the play the crucible?"
     >>> [round(score, 6) for score in question_scores(prompt, gold, "Who wrote the play crucible in 1953?")]

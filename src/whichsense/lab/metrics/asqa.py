@@ -63,7 +63,7 @@ _CLOSING = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a lower-cased text.
+    """Return the sentences of a lower-cased text.
 
     >>> sentences('it came out in the u.s. in 1977. then "jaws 2" followed! (so did others.) dr. no was first.')
     ['it came out in the u.s. in 1977. then "jaws 2" followed!', '(so did others.)', 'dr. no was first.']
@@ -72,7 +72,7 @@ def sentences(text: str) -> list[str]:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence of a lower-cased text.
+    """Return start and end of each sentence of a lower-cased text.
 
     >>> spans("it ended. it began.")
     [(0, 9), (10, 19)]
@@ -81,7 +81,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def _raw_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence, before closing quotes are moved."""
+    """Return start and end of each sentence, before closing quotes are moved."""
     raw = []
     start = 0
     for word_start, mark in _candidate_ends(text):
@@ -108,7 +108,7 @@ def _candidate_ends(text: str) -> list[tuple[int, re.Match[str]]]:
 
 
 def _last_space(text: str) -> int:
-    """The position of the last white space; 0 where there is none."""
+    """Return the position of the last white space; 0 where there is none."""
     for position in range(len(text) - 1, -1, -1):
         if text[position].isspace():
             return position
@@ -116,7 +116,7 @@ def _last_space(text: str) -> int:
 
 
 def _has_sentence_end(context: str) -> bool:
-    """Whether a sentence ends between two tokens of the context."""
+    """Tell whether a sentence ends between two tokens of the context."""
     return any(starmap(_ends_sentence, pairwise(_TOKEN.findall(context))))
 
 
@@ -135,7 +135,7 @@ def _ends_sentence(token: str, following: str) -> bool:
 
 
 def _begins(following: str) -> bool:
-    """Whether a sentence may begin with this token."""
+    """Tell whether a sentence may begin with this token."""
     if following in _PUNCTUATION:
         return False
     return not following[0].islower() or following in _LOWER_CASE_STARTERS
@@ -226,7 +226,7 @@ def citation_scores(
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, letter by letter, so that places stay the same."""
+    """Return the text in lower case, letter by letter, so that places stay the same."""
     return "".join(map(_lower, text))
 
 
@@ -240,7 +240,7 @@ def _passage(document: CitedDocument) -> str:
 
 
 def _precise(passages: Sequence[str], claim: str, entails: Judge) -> int:
-    """How many of the passages that together entail a claim entail it alone or cannot be left out."""
+    """Return how many of the passages that together entail a claim entail it alone or cannot be left out."""
     if len(passages) == 1:
         return 1
     precise = 0
@@ -252,7 +252,7 @@ def _precise(passages: Sequence[str], claim: str, entails: Judge) -> int:
 
 
 def remove_citations(text: str) -> str:
-    """The text without its citations, as ALCE's script removes them.
+    """Return the text without its citations, as ALCE's script removes them.
 
     >>> remove_citations("It opened in 1977 [1][3].")
     'It opened in 1977.'
@@ -261,7 +261,7 @@ def remove_citations(text: str) -> str:
 
 
 def with_citations(sentence: str, numbers: Sequence[int]) -> str:
-    """A sentence with citations before its final mark, as ALCE's answers have them.
+    """Return a sentence with citations before its final mark, as ALCE's answers have them.
 
     >>> with_citations("It opened in 1977.", [1, 3]), with_citations('He said "no."', [2])
     ('It opened in 1977 [1][3].', 'He said "no [2]."')
@@ -281,7 +281,7 @@ _Words = tuple[str, ...]
 
 
 def _stems(text: str) -> _Words:
-    """Lower-case ASCII words; those over three letters are stemmed.
+    """Return lower-case ASCII words; those over three letters are stemmed.
 
     >>> _stems("It was filmed in Toruń's studios.")
     ('it', 'was', 'film', 'in', 'toru', 's', 'studio')
@@ -302,7 +302,7 @@ def _stemmed_sentences(text: str) -> tuple[_Words, ...]:
 
 
 def rouge_l(reference: str, prediction: str) -> float:
-    """F1 of the words of each reference sentence that occur in the prediction's sentences in the same order.
+    """Return F1 of the words of each reference sentence that occur in the prediction's sentences in the same order.
 
     >>> round(rouge_l("It came out in 1977. A sequel followed.", "A sequel followed. It came in 1978."), 4)
     0.8
@@ -343,7 +343,7 @@ def _count_words(text: tuple[_Words, ...]) -> Counter[str]:
 
 
 def _union_of_subsequences(sentence: _Words, others: Sequence[_Words]) -> list[str]:
-    """The words of a sentence that are in the longest common subsequence with any of the others."""
+    """Return the words of a sentence that are in the longest common subsequence with any of the others."""
     words = set(sentence)
     covered: set[int] = set()
     for other in others:
@@ -410,7 +410,7 @@ class ReaderScores:
 
 
 def rouge_l_best(references: Sequence[str], prediction: str) -> float:
-    """ROUGE-L against the better reference.
+    """Return ROUGE-L against the better reference.
 
     >>> rouge_l_best(["It opened in 1977.", "The opening was in 1977."], "It opened in 1977.")
     1.0
@@ -419,7 +419,7 @@ def rouge_l_best(references: Sequence[str], prediction: str) -> float:
 
 
 def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
-    """The older rule, from each question's scores against each reference.
+    """Apply the older rule to each question's scores against each reference.
 
     >>> rouge_l_better_average([(0.5, 0.25), (0.25, 1.0)])
     0.625
@@ -430,7 +430,7 @@ def rouge_l_better_average(scores: Sequence[Sequence[float]]) -> float:
 
 
 def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
-    """The share of short answers that the long answer holds: a normalized alias is a substring of it.
+    """Return the share of short answers that the long answer holds: a normalized alias is a substring of it.
 
     >>> str_em([["5"], ["Carrie Fisher", "Fisher"]], "It came out in 1995, with Ford.")
     0.5
@@ -446,7 +446,7 @@ def str_em(answers: Sequence[Sequence[str]], prediction: str) -> float:
 def reader_scores(
     questions: Sequence[Disambiguation], short_answers: Sequence[str]
 ) -> ReaderScores:
-    """How well the answers that a reader took from a long answer agree with the gold ones.
+    """Return how well the answers that a reader took from a long answer agree with the gold ones.
 
     >>> questions = [Disambiguation("When did it open?", ("1977",)), Disambiguation("Who led?", ("Ann Lee", "Lee"))]
     >>> reader_scores(questions, ["1977", "Ann"])
@@ -483,7 +483,7 @@ def read_all(
 
 
 def dr(disambig_f1: float, rouge: float) -> float:
-    """The geometric mean of both.
+    """Return the geometric mean of both.
 
     >>> dr(0.25, 0.36)
     0.3
@@ -492,7 +492,7 @@ def dr(disambig_f1: float, rouge: float) -> float:
 
 
 def length(prediction: str) -> int:
-    """The number of words between white space.
+    """Return the number of words between white space.
 
     >>> length("It opened in 1977.")
     4

@@ -50,7 +50,7 @@ class MicroAverage:
 def option_overlap(
     gold: Sequence[str], predicted: Sequence[str], one_assignment: bool = False
 ) -> Overlap:
-    """How well predicted options cover gold ones.
+    """Return how well predicted options cover gold ones.
 
     >>> overlap = option_overlap(["ab", "abcdef"], ["abcdefgh", "ab"])
     >>> overlap.precision_sum, overlap.recall_sum
@@ -73,7 +73,7 @@ def option_overlap(
 def answer_overlap(
     gold: Sequence[Sequence[str]], predicted: Sequence[str], one_assignment: bool = False
 ) -> Overlap:
-    """The same for clarified answers: normalized, and for each pair the alias with the longest common substring.
+    """Do the same for clarified answers: normalized, and for each pair the alias with the longest common substring.
 
     >>> overlap = answer_overlap([["mj", "michael jordan"], ["lebron"]], ["jordan"])
     >>> overlap.precision_sum, round(overlap.recall_sum, 6)
@@ -98,7 +98,7 @@ def answer_overlap(
 
 
 def _common_substring(one: str, other: str) -> int:
-    """The length of the longest common substring, as `difflib` finds it (the released scorer does).
+    """Return the length of the longest common substring, as `difflib` finds it (the released scorer does).
 
     >>> _common_substring("2002 film", "the film")
     5
@@ -130,7 +130,7 @@ def _overlap(
 
 
 def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
-    """The micro average.
+    """Return the micro average.
 
     >>> result = ratio([option_overlap(["the film", "the book", "the musical"], ["2002 film", "book"])])
     >>> round(result.precision, 4), round(result.recall, 4), round(result.f1, 4)
@@ -153,7 +153,7 @@ def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:
 
 
 def distinct_answers_released(answers: Sequence[Sequence[str]]) -> float:
-    """CAmbigNQ's "# Ans." as released: distinct answers over the whole set, divided by the number of questions.
+    """Return CAmbigNQ's "# Ans." as released: distinct answers over the whole set, divided by the number of questions.
 
     An answer that two questions share counts once.
 
@@ -167,7 +167,7 @@ def distinct_answers_released(answers: Sequence[Sequence[str]]) -> float:
 
 
 def distinct_answers(answers: Sequence[str]) -> int:
-    """The distinct answers of one question's options.
+    """Return the distinct answers of one question's options.
 
     >>> distinct_answers(["The Beatles", "beatles", "", "Queen"])
     2
@@ -176,7 +176,7 @@ def distinct_answers(answers: Sequence[str]) -> int:
 
 
 def category_exact_match(gold: str, predicted: str) -> float:
-    """Whether two clarification questions have the same category, letter by letter.
+    """Tell whether two clarification questions have the same category, letter by letter.
 
     >>> category_exact_match("Which one: a, or b?", "Which one: c, or d?")
     1.0
@@ -219,7 +219,7 @@ _Embed = Callable[[Sequence[str]], Sequence["Array"]]
 def bert_score(
     references: Sequence[str], predictions: Sequence[str], embed: _Embed, batch: int = 32
 ) -> list[float]:
-    """F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
+    """Return F1 for each pair. CAmbigNQ's figure is the mean, with roberta-large and its 17th layer, not rescaled.
 
     >>> import numpy as np
     >>> def embed(texts):  # a direction for each letter

@@ -16,7 +16,7 @@ normal_form = lru_cache(maxsize=2**16)(normalize)
 
 
 def matches(prediction: str, aliases: Iterable[str]) -> bool:
-    """Whether an answer equals one of its gold aliases after normalization.
+    """Tell whether an answer equals one of its gold aliases after normalization.
 
     >>> matches("The Beatles", ["Beatles", "Fab Four"])
     True
@@ -25,7 +25,7 @@ def matches(prediction: str, aliases: Iterable[str]) -> bool:
 
 
 def exact_match(prediction: str, aliases: Sequence[str]) -> float:
-    """EM against any alias: what NQ-open and TriviaQA report.
+    """Return EM against any alias: what NQ-open and TriviaQA report.
 
     >>> exact_match("14 December 1972", ["December 14, 1972", "14 december 1972"])
     1.0
@@ -34,7 +34,7 @@ def exact_match(prediction: str, aliases: Sequence[str]) -> float:
 
 
 def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
-    """EM against the first alias only (AmbigQA, table 8).
+    """Return EM against the first alias only (AmbigQA, table 8).
 
     >>> exact_match_first("B", ["A", "B"])
     0.0
@@ -44,7 +44,7 @@ def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
 
 
 def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> float:
-    """EM that is right if any predicted answer is (REFUEL's Oracle EM).
+    """Return EM that is right if any predicted answer is (REFUEL's Oracle EM).
 
     >>> oracle_exact_match(["A", "B"], ["b"])
     1.0
@@ -56,7 +56,7 @@ def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> fl
 
 
 def token_f1(prediction: str, gold: str) -> float:
-    """F1 over normalized words, as SQuAD's; two empty answers agree.
+    """Return F1 over normalized words, as SQuAD's; two empty answers agree.
 
     >>> round(token_f1("the French Open", "2017 French Open"), 3)
     0.8
@@ -83,7 +83,7 @@ class SetScores:
 
 
 def contains_answer(one: str, other: str) -> bool:
-    """Whether two answers are the same, or one holds all words of the other in a row.
+    """Tell whether two answers are the same, or one holds all words of the other in a row.
 
     >>> contains_answer("3,559 people", "3,559"), contains_answer("Ann", "Annabel"), contains_answer("", "Ann")
     (True, False, False)
@@ -123,7 +123,7 @@ def _matches(one: str, other: str, strict: bool) -> bool:
 
 
 def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int | None]:
-    """For each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
+    """Return for each gold answer the rank, from 1, of the first text that holds one of its aliases; None if none does.
 
     A text holds an alias where it occurs as whole words after normalization. Every text is normalized once, and only
     as far down as answers are missing.
@@ -157,7 +157,7 @@ def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list
 
 
 def _found_within(ranks: Sequence[int | None], k: int) -> int:
-    """How many gold answers are in the top k."""
+    """Return how many gold answers are in the top k."""
     count = 0
     for rank in ranks:
         if rank is not None and rank <= k:
@@ -166,7 +166,7 @@ def _found_within(ranks: Sequence[int | None], k: int) -> int:
 
 
 def answer_recall(ranks: Sequence[int | None], k: int) -> float:
-    """The share of gold answers in the top k.
+    """Return the share of gold answers in the top k.
 
     >>> answer_recall([1, 7, None, 3], k=5)
     0.5
@@ -175,7 +175,7 @@ def answer_recall(ranks: Sequence[int | None], k: int) -> float:
 
 
 def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
-    """Whether a gold answer is in the top k.
+    """Tell whether a gold answer is in the top k.
 
     >>> any_answer_recall([None, 7], k=5), any_answer_recall([None, 7], k=10)
     (0.0, 1.0)
@@ -183,18 +183,8 @@ def any_answer_recall(ranks: Sequence[int | None], k: int) -> float:
     return float(_found_within(ranks, k) > 0)
 
 
-def all_answers_recall(ranks: Sequence[int | None], k: int) -> float:
-    """Whether all gold answers are in the top k, or k of them where there are more (JPR's MRECALL).
-
-    >>> all_answers_recall([1, 7], k=5), all_answers_recall([1, 7], k=10), all_answers_recall([1, 2, None], k=2)
-    (0.0, 1.0, 1.0)
-    """
-    wanted = min(len(ranks), k)
-    return float(_found_within(ranks, k) >= wanted)
-
-
 def reciprocal_rank(ranks: Sequence[int | None]) -> float:
-    """One over the rank of the first text with a gold answer; 0 if none has one. Its mean is MRR.
+    """Return one over the rank of the first text with a gold answer; 0 if none has one. Its mean is MRR.
 
     >>> reciprocal_rank([4, 2, None])
     0.5

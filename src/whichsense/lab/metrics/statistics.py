@@ -44,7 +44,7 @@ class PairedTest:
 
 
 def middle(scores: Sequence[float]) -> float:
-    """The median of the bootstrap, which ASQA's script prints in place of the mean.
+    """Return the median of the bootstrap, which ASQA's script prints in place of the mean.
 
     >>> middle([0.25, 0.25])
     0.25
@@ -58,7 +58,7 @@ def middle(scores: Sequence[float]) -> float:
 
 
 def quantile(values: Array, share: float) -> float:
-    """The value below which a share of the values lies, interpolated.
+    """Return the value below which a share of the values lies, interpolated.
 
     >>> import numpy as np
     >>> quantile(np.array([4.0, 1.0, 2.0, 3.0]), 0.5)
@@ -73,7 +73,7 @@ def quantile(values: Array, share: float) -> float:
 
 
 def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> Array:
-    """Column sums over resampled questions: from a row per question to a row per resample.
+    """Return column sums over resampled questions: from a row per question to a row per resample.
 
     Any statistic that is made of sums (a mean, a micro average, a corpus BLEU) gets its interval from these.
 
@@ -96,7 +96,7 @@ def resampled_sums(table: Array, samples: int = _SAMPLES, seed: int = _SEED) -> 
 
 
 def _flipped_sums(table: Array, samples: int, seed: int) -> Array:
-    """Column sums with a random sign for each question: what chance alone gives."""
+    """Return column sums with a random sign for each question: what chance alone gives."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -232,7 +232,7 @@ def area_under_curve(labels: Sequence[bool], scores: Sequence[float]) -> float |
 
 
 def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
-    """Cohen's kappa: agreement of two annotators beyond chance; 1 where they always agree.
+    """Return Cohen's kappa: agreement of two annotators beyond chance; 1 where they always agree.
 
     >>> kappa([True, True, False, False], [True, False, False, False])
     0.5

@@ -68,7 +68,7 @@ class ClarificationExample:
 
 
 def clarification_examples(questions: Sequence[Question]) -> list[ClarificationExample]:
-    """Examples of all ambiguous questions whose readings can be told apart."""
+    """Return examples of all ambiguous questions whose readings can be told apart."""
     examples = []
     for question in questions:
         if isinstance(question, ClarifiedQuestion):
@@ -95,7 +95,7 @@ def _annotated_example(question: ClarifiedQuestion) -> ClarificationExample | No
 
 
 def _derived_example(question: Question) -> ClarificationExample | None:
-    """For datasets with rewrites but no clarification questions: what the compact clarifier asks."""
+    """Take what the compact clarifier asks, for datasets with rewrites but no clarification questions."""
     if not question.is_ambiguous:
         return None
     pairs = question.annotations[0].pairs
@@ -180,7 +180,7 @@ def _measure_clarifier(
     options: _ClarifierOptions,
     generator: Generator,
 ) -> Mapping[str, float]:
-    """BLEU-4 of the whole question, by which the paper selects; its category; its options."""
+    """Return BLEU-4 of the whole question, by which the paper selects; its category; its options."""
     questions = []
     references = []
     hits = []
@@ -251,7 +251,7 @@ def build_option_reader(options: _OptionReaderOptions) -> Generation[ReadExample
 
 
 def _clarified_questions(examples: Sequence[ClarificationExample]) -> list[str]:
-    """Each question with each of its options."""
+    """Return each question with each of its options."""
     return [
         clarified(example.question.text, example.category, option)
         for example in examples
@@ -265,7 +265,7 @@ def _measure_option_reader(
     beams: int,
     generator: Generator,
 ) -> Mapping[str, float]:
-    """CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
+    """Return CAmbigNQ's precision, recall and F1 with the gold clarification questions; exact match beside them."""
     questions = _clarified_questions(examples)
     reader = SeqReader(generator, beams=beams)
     # The predictions of all options, one after another.
@@ -369,7 +369,7 @@ def _build_examples(
 def write_example(
     question: Question, evidence: EvidenceSearch, form: InputForm, mode: Mode
 ) -> _WriteExample | None:
-    """The input of one question in its mode; None if there is no long answer to learn."""
+    """Return the input of one question in its mode; None if there is no long answer to learn."""
     if isinstance(question, LongQuestion):
         references = tuple(answer.text for answer in question.long_answers)
     else:
@@ -413,7 +413,7 @@ def _oracle(question: Question, evidence: EvidenceSearch) -> tuple[str, tuple[st
 
 
 def _annotated_contexts(pairs: Sequence[QAPair], evidence: EvidenceSearch) -> list[SourceText]:
-    """The first annotated passage of each pair, each passage once."""
+    """Return the first annotated passage of each pair, each passage once."""
     passages: dict[Passage, None] = {
         evidence.passage(key): None for pair in pairs for key in pair.evidence[:1]
     }
@@ -421,7 +421,7 @@ def _annotated_contexts(pairs: Sequence[QAPair], evidence: EvidenceSearch) -> li
 
 
 def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str, ...]:
-    """The first sentence of each annotated passage that holds its answer, as one long answer."""
+    """Return the first sentence of each annotated passage that holds its answer, as one long answer."""
     chosen: dict[str, None] = {}
     for pair in question.annotations[0].pairs:
         for key in pair.evidence[:1]:
@@ -437,7 +437,7 @@ def _derive_reference(question: Question, evidence: EvidenceSearch) -> tuple[str
 def _measure_long_answer(
     examples: Sequence[_WriteExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
+    """Return ROUGE-L against the better reference, and the share of short answers that the long one holds (STR-EM)."""
     inputs = [example.text for example in examples]
     predictions = SeqSummarizer(generator, beams=beams).write(inputs)
     rouge_l = []

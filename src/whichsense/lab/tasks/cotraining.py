@@ -80,7 +80,7 @@ def load_cotraining(path: Path, *, tiny: bool = False) -> CoTraining:
 
 
 def load_reader_recipe(settings: CoTraining, where: Path, number: int) -> Recipe:
-    """The recipe of one model: the reader's, with its seed and its variant."""
+    """Return the recipe of one model: the reader's, with its seed and its variant."""
     changes = list(settings.changes)
     if settings.variants:
         changes.append(settings.variants[number % len(settings.variants)])
@@ -98,7 +98,7 @@ def load_reader_recipe(settings: CoTraining, where: Path, number: int) -> Recipe
 
 
 def majority_answers(known: Sequence[str], predictions: Sequence[Sequence[str]]) -> list[str]:
-    """The answers besides the known one (any of its aliases) that more than half of the models give.
+    """Return the answers besides the known one (any of its aliases) that more than half of the models give.
 
     >>> majority_answers(["1962"], [["1962", "1964"], ["1962", "1964", "1965"], ["1962"]])
     ['1964']
@@ -114,7 +114,7 @@ def majority_answers(known: Sequence[str], predictions: Sequence[Sequence[str]])
 
 
 def _count_votes(predictions: Iterable[Sequence[str]]) -> tuple[Counter[str], dict[str, str]]:
-    """For each normal form how many models give it, and the answer as it was written first."""
+    """Return for each normal form how many models give it, and the answer as it was written first."""
     votes: Counter[str] = Counter()
     written: dict[str, str] = {}
     for answers in predictions:
@@ -126,7 +126,7 @@ def _count_votes(predictions: Iterable[Sequence[str]]) -> tuple[Counter[str], di
 
 
 def _voted_answers(predictions: Sequence[Sequence[str]]) -> list[str]:
-    """The answers that the highest number of models gives, in the order in which they first come up.
+    """Return the answers that the highest number of models gives, in the order in which they first come up.
 
     >>> _voted_answers([["a", "b"], ["b"], ["B", "c"]])
     ['b']
@@ -252,7 +252,7 @@ def _answers(case: Case) -> list[str]:
 
 
 def _decide(votes: QuestionVotes) -> list[list[str]] | None:
-    """The aliases of each answer that the models agree on; None where they do not."""
+    """Return the aliases of each answer that the models agree on; None where they do not."""
     aliases = votes.question.answers[0]
     more = majority_answers(aliases, votes.continued)
     if more:

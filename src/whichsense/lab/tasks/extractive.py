@@ -46,7 +46,7 @@ class ReaderItem:
     others: tuple[Passage, ...]
 
     def draw_passages(self, count: int, rng: random.Random) -> list[Passage]:
-        """One passage for each answer, then others up to `count`, in random order."""
+        """Return one passage for each answer, then others up to `count`, in random order."""
         chosen: dict[str, Passage] = {}
         for home in self.homes:
             if home:
@@ -66,7 +66,7 @@ class ReaderItem:
     def gold_spans(
         self, passage: Passage, row: InputRow, longest: int
     ) -> list[tuple[int, int, int]]:
-        """The token spans of a row that are gold answers: first token, last token, number of the answer."""
+        """Return the token spans of a row that are gold answers: first token, last token, number of the answer."""
         first_tokens: dict[int, int] = {}  # by the character at which a token begins
         last_tokens: dict[int, int] = {}  # by the character at which it ends
         for token, (start, end) in enumerate(row.places):
@@ -90,7 +90,7 @@ class ReaderItem:
 def build_items(
     questions: Sequence[Question], evidence: EvidenceSearch, *, rewrites: bool = False
 ) -> list[ReaderItem]:
-    """Items of all questions of which a passage holds an answer; with `rewrites` also of their rewrites."""
+    """Build items of all questions of which a passage holds an answer; with `rewrites` also of their rewrites."""
     evidence.search([question.text for question in questions])
     items = []
     for question in questions:
@@ -113,7 +113,7 @@ def build_items(
 def _build_item(
     question: Question, passages: dict[str, Passage], evidence: EvidenceSearch
 ) -> ReaderItem:
-    """The item of one question; annotated passages that are missing in `passages` are added to it."""
+    """Return the item of one question; annotated passages that are missing in `passages` are added to it."""
     annotated = _annotated_passages(question)
     for keys in annotated:
         for key in sorted(keys):
@@ -135,7 +135,7 @@ def _build_item(
 def _candidate_passages(
     aliases: Sequence[str], passages: Mapping[str, Passage], annotated: Set[str]
 ) -> Iterator[Passage]:
-    """Passages with all words of some alias, of those that annotators named, if they did: a cheap first test."""
+    """Yield passages with all words of some alias, of those that annotators named, if they did: a cheap first test."""
     alias_words = list(map(words, aliases))
     for key, passage in passages.items():
         if annotated and key not in annotated:
@@ -148,7 +148,7 @@ def _candidate_passages(
 
 
 def _annotated_passages(question: Question) -> list[set[str]]:
-    """For each distinct answer the ids of the passages that annotators named for it."""
+    """Return for each distinct answer the ids of the passages that annotators named for it."""
     annotated = []
     for aliases in question.answers:
         forms = set(map(normal_form, aliases))
@@ -163,7 +163,7 @@ def _annotated_passages(question: Question) -> list[set[str]]:
 
 
 def _find_answer(aliases: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """The character spans of a text that are an answer in whole words, under any of its aliases.
+    """Return the character spans of a text that are an answer in whole words, under any of its aliases.
 
     >>> _find_answer(["Lon Chaney Sr.", "Lon Chaney"], "In it Lon  Chaney (Lon Chaney, Sr.) plays.")
     [(6, 17), (19, 33)]
@@ -321,7 +321,7 @@ class _ExtractiveReaderTask(EncoderTask[CrossEncoder]):
 
 
 def mean_f1(questions: Sequence[Question], predictions: Sequence[Sequence[Candidate]]) -> float:
-    """F1ans as the official script computes it; a question without an answer scores zero."""
+    """Return F1ans as the official script computes it; a question without an answer scores zero."""
     total = sum(
         best_f1(question.answer_sets, [one.answer for one in own])
         for question, own in zip(questions, predictions, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cache, cached_property, partial
-from itertools import chain, islice, product
+from itertools import chain, compress, islice, product
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -17,14 +17,9 @@ from torch import Tensor
 
 from whichsense.errors import BadInput, require
 from whichsense.lab.datasets import Question
+from whichsense.lab.evaluation.scoring import annotations_of
 from whichsense.lab.fused.fused_layers import FusedNetwork
-from whichsense.lab.metrics.ambignq import (
-    Annotation,
-    Prediction,
-    best_f1,
-    question_scores,
-    score_question,
-)
+from whichsense.lab.metrics.ambignq import Prediction, best_f1, question_scores, score_question
 from whichsense.lab.metrics.exact_match import exact_match
 from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
@@ -115,17 +110,12 @@ class Generation(Task[Network, Batch], Generic[Example]):
         return network
 
     def batches(self, epoch: int, seed: int) -> Lazy[list[int], Batch]:
-        def collate(places: list[int]) -> Batch:
-            encoded = [
-                self.encode(
-                    self.codec, self.examples[place], random.Random(f"{seed}/{epoch}/{place}")
-                )
-                for place in places
-            ]
-            return collate_examples(encoded)
+        def encode(place: int) -> EncodedExample:
+            rng = random.Random(f"{seed}/{epoch}/{place}")
+            return self.encode(self.codec, self.examples[place], rng)
 
-        size = self.recipe.model.batch
-        return Lazy(shuffle_batches(len(self.examples), size, epoch, seed), collate)
+        batches = shuffle_batches(len(self.examples), self.recipe.model.batch, epoch, seed)
+        return Lazy(batches, lambda places: collate_examples(list(map(encode, places))))
 
     def loss(self, model: Network, batch: Batch) -> Tensor:
         loss: Tensor = model(batch)
@@ -146,18 +136,9 @@ class Generation(Task[Network, Batch], Generic[Example]):
 
 
 def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
-    """Inputs end to end, without padding; targets and their weights as [examples, longest target]."""
-    ids: list[int] = []
-    sequence_lengths = []
-    example_lengths = []
-    for example in examples:
-        lengths = [len(sequence) for sequence in example.inputs]
-        for sequence in example.inputs:
-            ids += sequence
-        sequence_lengths += lengths
-        example_lengths.append(sum(lengths))
-    longest = max(len(example.target) for example in examples)
-    shape = (len(examples), longest)
+    """Return inputs end to end, without padding; targets and their weights as [examples, longest target]."""
+    sequences = [sequence for example in examples for sequence in example.inputs]
+    shape = (len(examples), max(len(example.target) for example in examples))
     labels = torch.full(shape, IGNORED)
     has_weights = any(example.weights for example in examples)
     weights = torch.ones(shape) if has_weights else None
@@ -166,15 +147,19 @@ def collate_examples(examples: Sequence[EncodedExample]) -> Batch:
         labels[row, :length] = torch.tensor(example.target)
         if weights is not None and example.weights:
             weights[row, :length] = torch.tensor(example.weights)
-    passages = RaggedRows.of(sequence_lengths)
-    questions = RaggedRows.of(example_lengths)
-    return Batch(torch.tensor(ids), passages, questions, labels, weights)
+    return Batch(
+        torch.tensor(list(chain.from_iterable(sequences))),
+        RaggedRows.of(list(map(len, sequences))),
+        RaggedRows.of([sum(map(len, example.inputs)) for example in examples]),
+        labels,
+        weights,
+    )
 
 
 def read_answers(
     reader: SeqReader, questions: Sequence[str], evidence: EvidenceSearch
 ) -> list[list[str]]:
-    """A reader's answers to questions, over the hits of each."""
+    """Return a reader's answers to questions, over the hits of each."""
     cases = [Case(text, tuple(evidence.hits(text))) for text in questions]
     return [[candidate.answer for candidate in case.answers] for case in reader.read(cases)]
 
@@ -224,12 +209,9 @@ class ReadExample:
 def build_answer_prediction(
     options: AnswerPredictionOptions, more: Sequence[Question] = (), files: Sequence[Path] = ()
 ) -> Generation[ReadExample]:
-    """The task; co-training adds `more` training questions, which `files` hold."""
+    """Build the task; co-training adds `more` training questions, which `files` hold."""
     data, form = options.data, options.form
-    evidence = data.evidence(form.passages)
-    train = [*data.training(), *more]
-    dev = data.development()
-    evidence.search([question.text for question in (*train, *dev)])
+    train, dev, evidence = data.all_searched(form.passages, more)
     codec = generator.load_codec(located(options.model.base), form)
     examples: list[ReadExample] = []
     for question in train:
@@ -266,20 +248,19 @@ def read_examples(
 
 
 def all_aliases(question: Question) -> Aliases:
-    """The aliases of all answers of a question, in order."""
+    """Return the aliases of all answers of a question, in order."""
     return tuple(chain.from_iterable(question.answers))
 
 
 def held_aliases(aliases: Aliases, hits: Sequence[Hit]) -> Aliases:
-    """The aliases that some passage holds."""
-    held = [alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1)]
-    return tuple(held)
+    """Return the aliases that some passage holds."""
+    return tuple(alias for alias in dict.fromkeys(aliases) if spans_of(alias, hits, most=1))
 
 
 def encode_reading(
     form: InputForm, order: str, codec: Codec, example: ReadExample, rng: random.Random
 ) -> EncodedExample:
-    """The target is one combination of aliases, drawn at random."""
+    """Encode a question with one combination of aliases, drawn at random, as its target."""
     inputs = composed(codec, form, [example.question], example.hits)
     # One alias for each answer.
     combinations = list(islice(product(*example.answers), _COMBINATIONS))
@@ -293,37 +274,31 @@ def encode_reading(
 
 
 def _is_in_order(answers: Sequence[str], text: str) -> bool:
-    place = 0
+    place = -1
     for answer in answers:
-        place = text.find(answer.lower(), place)
+        place = text.find(answer.lower(), place + 1)
         if place < 0:
             return False
-        place += 1
     return True
 
 
 def _measure_answer_prediction(
     questions: Sequence[Question], evidence: EvidenceSearch, beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
+    """Return F1ans over all questions and over the ambiguous ones; exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
     found = read_answers(reader, [question.text for question in questions], evidence)
     predictions = [answers or [""] for answers in found]
     # Of several annotations the one that fits best counts.
-    golds = [question.answer_sets for question in questions]
-    scores = list(map(best_f1, golds, predictions))
-    pairs = list(zip(questions, predictions, strict=True))
+    scores = [
+        best_f1(one.answer_sets, own) for one, own in zip(questions, predictions, strict=True)
+    ]
+    firsts = [own[0] for own in predictions]
     return {
         "f1_ans": mean(scores),
-        "f1_ans_multi": mean(
-            [
-                score
-                for question, score in zip(questions, scores, strict=True)
-                if question.is_ambiguous
-            ]
-        ),
-        "em": mean([exact_match(own[0], all_aliases(one)) for one, own in pairs]),
-        "answers": mean([len(answers) for answers in predictions]),
+        "f1_ans_multi": mean(list(compress(scores, (one.is_ambiguous for one in questions)))),
+        "em": mean(list(map(exact_match, firsts, map(all_aliases, questions)))),
+        "answers": mean(list(map(len, predictions))),
     }
 
 
@@ -346,7 +321,7 @@ _WORD = re.compile(r"[^\W_]", re.UNICODE)
 
 
 def tag_by_list(words: Sequence[str]) -> list[bool]:
-    """Words that are not of a closed class are informative.
+    """Tell which words are not of a closed class, and so informative.
 
     >>> tag_by_list("Who wrote the play the Crucible ?".split())
     [False, True, False, True, False, True, False]
@@ -384,7 +359,7 @@ def _load_pipeline(name: str) -> Any:
 
 
 def delete_span(question: str, rng: random.Random, tag: _Tagger = tag_by_list) -> str | None:
-    """The question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
+    """Return the question without an informative span of 1 to 5 words, its length drawn evenly; None if nothing may go.
 
     >>> delete_span("Who wrote the play the Crucible?", random.Random(3))
     'Who wrote the play?'
@@ -396,11 +371,8 @@ def delete_span(question: str, rng: random.Random, tag: _Tagger = tag_by_list) -
     # The drawn length first, then shorter ones for a short question. One word stays.
     longest = min(rng.randint(1, _LONGEST), len(words) - 1)
     for length in range(longest, 0, -1):
-        starts = [
-            start
-            for start in range(len(words) - length + 1)
-            if any(informative[start : start + length])
-        ]
+        possible = range(len(words) - length + 1)
+        starts = [start for start in possible if any(informative[start : start + length])]
         if starts:
             start = rng.choice(starts)
             return " ".join([*words[:start], *words[start + length :]]) + mark
@@ -480,7 +452,7 @@ def build_question_disambiguation(
 
 
 def _pair_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_RewriteExample]:
-    """Every reading that annotators wrote a question for."""
+    """Yield every reading that annotators wrote a question for."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
         if annotation.is_single:
@@ -495,7 +467,7 @@ def _pair_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_Re
 
 
 def _single_examples(question: Question, evidence: EvidenceSearch) -> Iterator[_RewriteExample]:
-    """A question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
+    """Yield a question as its own rewrite: what the prompt lacks of it is decided when it is drawn."""
     hits = evidence.hits(question.text)
     aliases = all_aliases(question)
     answers = held_aliases(aliases, hits) or aliases
@@ -526,7 +498,7 @@ def _encode_rewrite(
 def _draw_prompt_and_rewrite(
     example: _RewriteExample, settings: _RewritingSettings, rng: random.Random
 ) -> tuple[str, str]:
-    """Prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
+    """Return prompt and rewrite. In pre-training the rewrite is the question, and the prompt what is left of it."""
     question = example.prompt
     if settings.pretraining == "none":
         return question, rng.choice(example.rewrites)
@@ -537,7 +509,7 @@ def _draw_prompt_and_rewrite(
 
 
 def _insertion_weights(prompt: Sequence[int], target: Sequence[int], weight: float) -> list[float]:
-    """1 for tokens that the prompt has too, in its order; 1 + weight for the others.
+    """Return 1 for tokens that the prompt has too, in its order; 1 + weight for the others.
 
     >>> _insertion_weights([5, 6, 7], [0, 5, 9, 6, 7, 2], 3.5)
     [1.0, 1.0, 4.5, 1.0, 1.0, 1.0]
@@ -559,7 +531,7 @@ def _insertion_weights(prompt: Sequence[int], target: Sequence[int], weight: flo
 def _measure_rewrites(
     questions: Sequence[Question], evidence: EvidenceSearch, beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
+    """Return F1EDIT-F1 and F1BLEU over ambiguous questions with their gold answers given (AmbigQA, table 4)."""
     ambiguous = [question for question in questions if question.is_ambiguous]
     cases = []
     for question in ambiguous:
@@ -575,18 +547,10 @@ def _measure_rewrites(
 
 
 def _score_readings(question: Question, readings: Sequence[Reading]) -> Mapping[str, float]:
-    answers = []
-    rewrites = []
-    for reading in readings:
-        answers.append(reading.answer)
-        rewrites.append(reading.question)
-    prediction = Prediction(tuple(answers), tuple(rewrites))
-    # The metric takes alternative rewrites of one reading as one string.
-    golds = [
-        Annotation(annotation.answers, tuple("|".join(pair.questions) for pair in annotation.pairs))
-        for annotation in question.annotations
-    ]
-    return score_question(question.text, golds, prediction)
+    prediction = Prediction(
+        tuple(one.answer for one in readings), tuple(one.question for one in readings)
+    )
+    return score_question(question.text, annotations_of(question), prediction)
 
 
 def _measure_restored(
@@ -595,27 +559,23 @@ def _measure_restored(
     beams: int,
     generator: Generator,
 ) -> Mapping[str, float]:
-    """How well questions are restored: against the prompt that each was cut down to."""
+    """Return how well questions are restored: against the prompt that each was cut down to."""
     codec, form = generator.codec, generator.form
-    prompts = []
+    # Seeded by the question: every evaluation sees the same prompts.
+    prompts = [
+        _draw_prompt_and_rewrite(one, settings, random.Random(one.prompt))[0] for one in examples
+    ]
     inputs = []
-    for example in examples:
-        # Seeded by the question: every evaluation sees the same prompts.
-        rng = random.Random(example.prompt)
-        prompt, _ = _draw_prompt_and_rewrite(example, settings, rng)
+    for prompt, example in zip(prompts, examples, strict=True):
         answer = example.answers[0]
         parts = rewriter_parts(prompt, answer, (), prompt=bool(prompt))
-        prompts.append(prompt)
         inputs.append(composed(codec, form, parts, example.hits, answer))
+    scores = []
     outputs = generator.generate(inputs, Search(beams, form.output_tokens))
-    edit_f1 = []
-    bleu4 = []
     for prompt, example, beam in zip(prompts, examples, outputs, strict=True):
         rewrite = codec.text(beam[0].tokens) if beam else ""
-        scores = question_scores(prompt, example.prompt, rewrite)
-        edit_f1.append(scores[4])
-        bleu4.append(scores[3])
-    return {"f1_edit": mean(edit_f1), "bleu4": mean(bleu4)}
+        scores.append(question_scores(prompt, example.prompt, rewrite))
+    return {"f1_edit": mean([one[4] for one in scores]), "bleu4": mean([one[3] for one in scores])}
 
 
 QUESTION_DISAMBIGUATION = TaskSpec(_QuestionDisambiguationOptions, build_question_disambiguation)
@@ -631,12 +591,8 @@ QUESTION_DISAMBIGUATION = TaskSpec(_QuestionDisambiguationOptions, build_questio
 def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
     train, dev, evidence = options.data.all_searched(options.form.passages)
     examples, dev_examples = (
-        [
-            example
-            for question in questions
-            for example in _unambiguous_examples(question, evidence, only_held=held)
-        ]
-        for questions, held in ((train, True), (dev, False))
+        [one for question in some for one in _unambiguous_examples(question, evidence, held)]
+        for some, held in ((train, True), (dev, False))
     )
     if not examples:
         raise BadInput("No training question has an answer in the passages that were found for it.")
@@ -652,9 +608,9 @@ def build_verification(options: Seq2SeqOptions) -> Generation[ReadExample]:
 
 
 def _unambiguous_examples(
-    question: Question, evidence: EvidenceSearch, *, only_held: bool
+    question: Question, evidence: EvidenceSearch, only_held: bool
 ) -> Iterator[ReadExample]:
-    """Rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
+    """Yield rewrites with their answers, over the passages of the prompt: those that a rewrite is verified with."""
     hits = evidence.hits(question.text)
     for annotation in question.annotations:
         for pair in annotation.pairs:
@@ -669,7 +625,7 @@ def _unambiguous_examples(
 def _measure_verification(
     examples: Sequence[ReadExample], beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """Exact match of the first answer."""
+    """Return exact match of the first answer."""
     reader = SeqReader(generator, beams=beams)
     cases = [Case(example.question, tuple(example.hits)) for example in examples]
     exact = [
@@ -725,7 +681,7 @@ def _ambiguous(questions: Sequence[Question]) -> list[Question]:
 def _measure_disambiguate_first(
     questions: Sequence[Question], beams: int, generator: Generator
 ) -> Mapping[str, float]:
-    """EDIT-F1 of each gold rewrite against the nearest predicted one."""
+    """Return EDIT-F1 of each gold rewrite against the nearest predicted one."""
     texts = [question.text for question in questions]
     predictions = FirstRewriter(generator, beams=beams).rewrite(texts)
     scores = []

@@ -1,10 +1,10 @@
-"""Tasks that rank passages: dual encoder, reranker, joint reranker."""
+"""Tasks that rank passages: dual encoder, reranker."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,19 +15,12 @@ from torch.nn import functional
 from whichsense.errors import BadInput
 from whichsense.lab.datasets import Question
 from whichsense.lab.metrics.exact_match import (
-    all_answers_recall,
     answer_ranks,
     answer_recall,
     any_answer_recall,
     reciprocal_rank,
 )
-from whichsense.lab.tasks.training_data import (
-    EvidenceSearch,
-    TrainingData,
-    answers_held,
-    gold_ids,
-    holders,
-)
+from whichsense.lab.tasks.training_data import EvidenceSearch, TrainingData, gold_ids, holders
 from whichsense.lab.train.processes import current_processes
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, shuffle_batches
 from whichsense.lab.train.tiny import located
@@ -36,9 +29,7 @@ from whichsense.models.bert import encoders, inputs
 from whichsense.models.bert.encoders import (
     CrossEncoder,
     DualEncoder,
-    PassagePointer,
     encode,
-    picked_order,
     relevances,
     similarity,
 )
@@ -101,7 +92,7 @@ class EncoderTask(ItemTask[Network]):
         raise NotImplementedError
 
     def build(self) -> Network:
-        """The network over the base, with the weights of `model.start`, if it is given."""
+        """Build the network over the base, with the weights of `model.start`, if it is given."""
         model: EncoderModel = self.options.model
         network = self.network(inputs.encoder(located(model.base)))
         if model.start:
@@ -132,7 +123,7 @@ class PassageList:
     bad: tuple[Passage, ...]
 
     def rng(self, seed: str) -> random.Random:
-        """A generator for this list alone, so that a batch does not depend on the others."""
+        """Return a generator for this list alone, so that a batch does not depend on the others."""
         return random.Random(f"{seed}/{self.question.id}")
 
 
@@ -161,7 +152,7 @@ def build_lists(questions: Sequence[Question], evidence: EvidenceSearch) -> list
 def draw_pairs(
     lists: Sequence[PassageList], hard: int, seed: str
 ) -> tuple[list[Passage], list[Passage]]:
-    """For each question one passage that answers it, and `hard` that do not, with repetition."""
+    """Return for each question one passage that answers it, and `hard` that do not, with repetition."""
     positives = []
     negatives: list[Passage] = []
     for one in lists:
@@ -198,12 +189,12 @@ def ranking_metrics(
 
 
 def passage_texts(passages: Sequence[Passage]) -> list[str]:
-    """Titles and texts, as answers are looked for in them."""
+    """Return titles and texts, as answers are looked for in them."""
     return [f"{passage.title} {passage.text}" for passage in passages]
 
 
 def passage_pool(lists: Sequence[PassageList]) -> dict[str, Passage]:
-    """The passages of all questions, by id."""
+    """Return the passages of all questions, by id."""
     return {passage.id: passage for one in lists for passage in (*one.good, *one.bad[:_HARD])}
 
 
@@ -293,7 +284,7 @@ class _DualEncoderTask(EncoderTask[DualEncoder]):
         }
 
     def loss(self, model: DualEncoder, batch: dict[str, Any]) -> Tensor:
-        """Passages of all processes are negatives, except those that also answer the question."""
+        """Compute the loss; passages of all processes are negatives, except those that also answer the question."""
         processes = current_processes()
         questions, passages = model(batch)
         all_passages = processes.gather(passages)
@@ -326,7 +317,7 @@ def _title_and_text(passages: Sequence[Passage]) -> list[tuple[str, str]]:
 
 
 def _passage_numbers(passages: Sequence[Passage]) -> Tensor:
-    """The ids of passages as numbers that are the same in every process."""
+    """Return the ids of passages as numbers that are the same in every process."""
     numbers = [
         int.from_bytes(hashlib.blake2b(passage.id.encode(), digest_size=7).digest(), "big")
         for passage in passages
@@ -393,7 +384,7 @@ class _RerankerTask(EncoderTask[CrossEncoder]):
         return {"rows": padded(rows, self.pad), "sizes": sizes}
 
     def loss(self, model: CrossEncoder, batch: dict[str, Any]) -> Tensor:
-        """The mean over lists of minus the log likelihood of the first passage."""
+        """Return the mean over lists of minus the log likelihood of the first passage."""
         losses = [
             scores.logsumexp(0) - scores[0]
             for scores in torch.split(model(batch["rows"]).relevance, batch["sizes"])
@@ -410,152 +401,9 @@ class _RerankerTask(EncoderTask[CrossEncoder]):
 
 
 def _sort_by_score(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
-    """The highest score first; equal ones keep their order."""
+    """Order by score, the highest first; equal ones keep their order."""
     places = sorted(range(len(passages)), key=lambda place: -scores[place])
     return [passages[place] for place in places]
 
 
 RERANKER = TaskSpec(_RerankerOptions, _RerankerTask)
-
-
-# The joint reranker: passages picked one after another, so that together they hold different answers
-# (JPR).
-
-
-@frozen
-class _PickingSettings:
-    """A recipe's `[picking]`: how passages are picked, and what is learnt from."""
-
-    batch: int = 4
-    depth: int = 100
-    shown: int = 32
-    """Passages of a question that are seen in training: the good ones, and others up to this many."""
-    candidates: int = 100
-    """Hits that are reranked in evaluation."""
-    picks: int = 10
-    keep: int = 5
-    """The first `keep` passages must hold all answers."""
-    layers: int = 2
-    heads: int = 8
-    own: float = 0.5
-    """How often in training a step follows the model's own pick before it, and not the right one."""
-
-
-@frozen
-class _JointRerankerOptions:
-    model: EncoderModel = EncoderModel()
-    data: TrainingData = TrainingData()
-    picking: _PickingSettings = _PickingSettings()
-
-
-class _JointRerankerTask(EncoderTask[PassagePointer]):
-    """Trained with a dynamic oracle: at each step every passage is right that holds an answer not yet covered."""
-
-    task = "joint-reranker"
-
-    def __init__(self, options: _JointRerankerOptions) -> None:
-        super().__init__(options)
-        data, picking = options.data, options.picking
-        self.size = picking.batch
-        self.metric = f"all_answers_at_{picking.keep}"
-        self.items = build_lists(data.training(), data.evidence(picking.depth))
-        self.dev = data.development()
-        self.dev_evidence = data.searched(self.dev, picking.candidates)
-
-    def network(self, encoder: nn.Module) -> PassagePointer:
-        return PassagePointer(encoder, **self.saved)
-
-    def collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
-        """`present`: [questions, shown], where there is a passage; `held`: [questions, shown, answers], which answers
-        a passage holds."""
-        rows: list[InputRow] = []
-        shown = self.options.picking.shown
-        most = max(len(one.question.answers) for one in lists)
-        present = torch.zeros(len(lists), shown, dtype=torch.bool)
-        held = torch.zeros(len(lists), shown, most, dtype=torch.bool)
-        for number, one in enumerate(lists):
-            rng = one.rng(seed)
-            # At most shown - 1 good ones, so that there is something to tell them from.
-            good = rng.sample(one.good, min(len(one.good), shown - 1))
-            bad = rng.sample(one.bad, min(len(one.bad), shown - len(good)))
-            passages = [*good, *bad]
-            rng.shuffle(passages)
-            rows += self.inputs.pairs(one.question.text, passages, places=False)
-            present[number, : len(passages)] = True
-            good_ids = {passage.id for passage in good}
-            for place, answers in enumerate(answers_held(one.question, passages)):
-                if passages[place].id in good_ids:
-                    held[number, place, list(answers)] = True
-        return {"rows": padded(rows, self.pad), "present": present, "held": held}
-
-    def loss(self, model: PassagePointer, batch: dict[str, Any]) -> Tensor:
-        present, held = batch["present"], batch["held"]
-        passages, scores = model(batch["rows"])
-        # From one row a passage to [questions, shown, …].
-        vectors = passages.new_zeros(*present.shape, passages.shape[-1])
-        vectors[present] = passages
-        relevance = scores.new_zeros(present.shape)
-        relevance[present] = scores
-        steps = min(self.options.picking.picks, held.shape[-1])
-        with torch.no_grad():
-            fixed_vectors, fixed_relevance = vectors.detach(), relevance.detach()
-
-            def score_next(picked: Tensor) -> Tensor:
-                scores = model.next_scores(fixed_vectors, fixed_relevance, present, picked)
-                return scores[:, -1]
-
-            picked = self._roll_out(score_next, held, steps)
-        logits = model.next_scores(vectors, relevance, present, picked[:, :-1])
-        # for each step: [questions, passages]
-        right = [_uncovered(held, picked[:, :step]) for step in range(steps)]
-        wanted = torch.stack(right, dim=1) & logits.isfinite()
-        # Once all answers are covered there is nothing to learn.
-        counts = wanted.any(-1)
-        good = logits.masked_fill(~wanted, -torch.inf)
-        return (logits.logsumexp(-1) - good.logsumexp(-1))[counts].mean()
-
-    def _roll_out(self, score_next: Callable[[Tensor], Tensor], held: Tensor, steps: int) -> Tensor:
-        """A history of picks to learn along: at each step the model's own best, or its best among the right ones."""
-        picked = torch.zeros(len(held), 0, dtype=torch.long, device=held.device)
-        for _ in range(steps):
-            scores = score_next(picked)
-            allowed = scores.isfinite()
-            right = _uncovered(held, picked) & allowed
-            chance = torch.rand(len(held), 1, device=held.device)
-            is_own = chance < self.options.picking.own
-            is_free = is_own | ~right.any(-1, keepdim=True)
-            # Wrong passages far below, but above those that cannot be picked (-inf).
-            guided = torch.where(right, scores, scores.new_tensor(-1e9))
-            guided = guided.masked_fill(~allowed, -torch.inf)
-            best = torch.where(is_free, scores, guided).argmax(-1, keepdim=True)
-            picked = torch.cat([picked, best], dim=1)
-        return picked
-
-    def evaluate(self, model: PassagePointer) -> dict[str, float]:
-        picks, keep = self.options.picking.picks, self.options.picking.keep
-        orders = []
-        covered = []
-        for question in self.dev:
-            hits = self.dev_evidence.hits(question.text)
-            passages = [hit.passage for hit in hits]
-            ranked = picked_order(model, self.inputs, question.text, passages, picks)
-            order = [passages[place] for place, _ in ranked]
-            ranks = answer_ranks(question.answers, passage_texts(order[:keep]))
-            orders.append(order)
-            covered.append(all_answers_recall(ranks, keep))
-        metrics = {self.metric: sum(covered) / len(covered)}
-        return metrics | ranking_metrics(self.dev, orders, keep)
-
-    @property
-    def saved(self) -> dict[str, Any]:
-        picking = self.options.picking
-        return {"layers": picking.layers, "heads": picking.heads, "most": picking.picks}
-
-
-def _uncovered(held: Tensor, picked: Tensor) -> Tensor:
-    """[questions, passages]: which passages hold an answer that none of the picked ones does."""
-    index = picked[..., None].expand(*picked.shape, held.shape[-1])
-    return (held & ~held.gather(1, index).any(1, keepdim=True)).any(-1)
-
-
-JOINT_RERANKER = TaskSpec(_JointRerankerOptions, _JointRerankerTask)

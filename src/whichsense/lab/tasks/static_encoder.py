@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from whichsense.lab.tasks.rankers import (
     pool_metrics,
 )
 from whichsense.lab.tasks.training_data import TrainingData
-from whichsense.lab.train.task import TaskSpec
+from whichsense.lab.train.task import Loss, TaskSpec
 from whichsense.lab.train.tiny import located
 from whichsense.models import minilm
 from whichsense.models.bases import load_tokenizer
@@ -129,14 +129,11 @@ class StaticNet(nn.Module):
         )
 
     def table(self, vocabulary: Mapping[str, int]) -> VectorTable:
-        """The weights as they are used: token vectors in int8."""
+        """Return the weights as they are used: token vectors in int8."""
         vectors = _numpy(self.vectors)
         # One scale for each token, so that its largest number becomes 127.
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
-        layers = {}
-        if self.net is not None:
-            for name, part in self.net.state_dict().items():
-                layers[name] = _numpy(part)
+        layers = self.net.state_dict() if self.net is not None else {}
         return VectorTable(
             dict(vocabulary),
             np.rint(vectors / scale[:, None]).astype(np.int8),
@@ -144,7 +141,7 @@ class StaticNet(nn.Module):
             np.exp(_numpy(self.passage_weight)),
             np.exp(_numpy(self.question_weight)),
             float(self.title_weight.detach().exp()),
-            layers,
+            {name: _numpy(part) for name, part in layers.items()},
             np.ascontiguousarray(_numpy(self.bridge.weight).T),
         )
 
@@ -159,19 +156,14 @@ class TokenBags(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]]) -> TokenBags:
-        ids: list[int] = []
-        starts = []
-        for text in texts:
-            starts.append(len(ids))
-            ids += text
-        as_tensor = partial(torch.tensor, dtype=torch.long)
-        return cls(as_tensor(ids), as_tensor(starts))
+        ends = torch.tensor([0, *accumulate(map(len, texts))])
+        return cls(torch.tensor(list(chain.from_iterable(texts)), dtype=torch.long), ends[:-1])
 
     def to(self, device: torch.device) -> TokenBags:
         return TokenBags(self.ids.to(device), self.starts.to(device))
 
     def padded(self, longest: int) -> tuple[Tensor, Tensor]:
-        """Ids in rows of equal length, and which of them are tokens. An empty text gets one token."""
+        """Return ids in rows of equal length, and which of them are tokens. An empty text gets one token."""
         ends = torch.cat([self.starts[1:], self.starts.new_tensor([len(self.ids)])])
         lengths = (ends - self.starts).clamp(min=1, max=longest)
         places = torch.arange(int(lengths.max()), device=self.ids.device)
@@ -205,7 +197,7 @@ class StaticTeacher:
         return inputs.encoder(self._base).eval().requires_grad_(False)
 
     def collate(self, texts: Sequence[str]) -> dict[str, Tensor]:
-        """Texts as the network reads them."""
+        """Return texts as the network reads them."""
         encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt"
         )
@@ -351,12 +343,9 @@ class StaticTask(ItemTask[StaticNet]):
 
     def _token_frequencies(self, passages: Sequence[Passage]) -> Tensor:
         """[vocabulary]: the share of each token, every token counted once more."""
-        counts: Counter[int] = Counter()
-        for passage in passages:
-            counts.update(self.words.tokens(passage.text))
-        tokens = range(len(self.teacher.vocabulary))
-        numbers = [counts[token] for token in tokens]
-        frequencies = torch.tensor(numbers, dtype=torch.float32) + 1
+        tokens = chain.from_iterable(self.words.tokens(passage.text) for passage in passages)
+        counts = np.bincount(np.fromiter(tokens, np.int64), minlength=len(self.teacher.vocabulary))
+        frequencies = torch.from_numpy(counts).float() + 1
         return frequencies / frequencies.sum()
 
     def collate(self, lists: Sequence[PassageList], seed: str) -> dict[str, Any]:
@@ -370,21 +359,13 @@ class StaticTask(ItemTask[StaticNet]):
             rows = range(self.evidence.index.manifest.next_row)
             count = len(lists) * (1 + objective.hard)
             passages = self.evidence.index.at(rng.choices(rows, k=count))
-        texts = []
-        titles = []
-        numbers: dict[str, int] = {}
-        for number, passage in enumerate(passages):
-            texts.append(passage.text)
-            titles.append(passage.title)
-            numbers[passage.id] = number
         # Equal numbers mark the same passage.
-        same = [numbers[passage.id] for passage in passages]
+        numbers = {passage.id: number for number, passage in enumerate(passages)}
         questions = [one.question.text for one in lists]
         return {
             "questions": self._bag_tokens(questions),
-            "texts": self._bag_tokens(texts),
-            "titles": self._bag_tokens(titles),
-            "same": torch.tensor(same),
+            **self._bag_passages(passages),
+            "same": torch.tensor([numbers[passage.id] for passage in passages]),
             "teacher_questions": self.teacher.collate(questions),
             "teacher_passages": self.teacher.collate(_titled_texts(passages)),
         }
@@ -392,39 +373,38 @@ class StaticTask(ItemTask[StaticNet]):
     def _bag_tokens(self, texts: Sequence[str]) -> TokenBags:
         return TokenBags.of(list(map(self.words.tokens, texts)))
 
-    def loss(
-        self, model: StaticNet, batch: dict[str, Any]
-    ) -> tuple[Tensor, dict[str, float | Tensor]]:
+    def _bag_passages(self, passages: Iterable[Passage]) -> dict[str, TokenBags]:
+        titles, texts = zip(*((one.title, one.text) for one in passages), strict=True)
+        return {"titles": self._bag_tokens(titles), "texts": self._bag_tokens(texts)}
+
+    def loss(self, model: StaticNet, batch: dict[str, Any]) -> Loss:
         objective = self.options.objective
         questions = model.questions(batch["questions"])
         passages = model.passages(batch["texts"], batch["titles"])
         with torch.no_grad():
             self.teacher.network.to(questions.device)
-            teacher_questions = self.teacher.encode(batch["teacher_questions"])
-            teacher_passages = self.teacher.encode(batch["teacher_passages"])
-        teacher = teacher_questions, teacher_passages
+            teacher = tuple(
+                self.teacher.encode(batch[f"teacher_{kind}"]) for kind in ("questions", "passages")
+            )
         parts: dict[str, Tensor] = {}
         if objective.regress:
-            parts["regress"] = _regress(model, questions, passages, teacher)
+            parts["regress"] = _regress(model, questions, passages, *teacher)
         if objective.contrast or objective.scores or objective.bridge:
-            same = batch["same"]
-            parts |= self._ranking_losses(model, questions, passages, teacher, same)
+            parts |= self._ranking_losses(model, questions, passages, teacher, batch["same"])
         total = questions.new_zeros(())
-        logged: dict[str, float | Tensor] = {}
         for name, part in parts.items():
             total = total + getattr(objective, name) * part
-            logged[name] = part.detach()
-        return total, logged
+        return total, {name: part.detach() for name, part in parts.items()}
 
     def _ranking_losses(
         self,
         model: StaticNet,
         questions: Tensor,
         passages: Tensor,
-        teacher: tuple[Tensor, Tensor],
+        teacher: tuple[Tensor, ...],
         same: Tensor,
     ) -> dict[str, Tensor]:
-        """All scores are [questions, passages]; the first passages are the questions' own."""
+        """Compute losses of scores [questions, passages]; the first passages are the questions' own."""
         temperature = self.options.objective.temperature
         own = torch.arange(len(questions), device=questions.device)
         # The same passage elsewhere in the batch is not a negative.
@@ -435,10 +415,13 @@ class StaticTask(ItemTask[StaticNet]):
         teacher_scores = teacher_questions @ teacher_passages.T / temperature
         bridged = functional.normalize(model.bridge(teacher_questions), dim=1)
         bridged_scores = bridged @ passages.detach().T / temperature
-        bridge = functional.cross_entropy(bridged_scores.masked_fill(repeated, _MASKED), own)
+        contrast, bridge = (
+            functional.cross_entropy(some.masked_fill(repeated, _MASKED), own)
+            for some in (scores, bridged_scores)
+        )
         distance = (1 - (questions * bridged.detach()).sum(1)).mean()
         return {
-            "contrast": functional.cross_entropy(scores.masked_fill(repeated, _MASKED), own),
+            "contrast": contrast,
             "scores": functional.kl_div(
                 scores.log_softmax(1), teacher_scores.softmax(1), reduction="batchmean"
             ),
@@ -448,12 +431,10 @@ class StaticTask(ItemTask[StaticNet]):
     def evaluate(self, model: StaticNet) -> dict[str, float]:
         device = model.vectors.device
         pool = passage_pool(self.dev)
-        texts = self._bag_tokens([passage.text for passage in pool.values()])
-        titles = self._bag_tokens([passage.title for passage in pool.values()])
-        passages = model.passages(texts.to(device), titles.to(device))
+        bags = self._bag_passages(pool.values())
+        passages = model.passages(bags["texts"].to(device), bags["titles"].to(device))
         asked = self._bag_tokens([one.question.text for one in self.dev])
-        questions = model.questions(asked.to(device))
-        return pool_metrics(self.dev, pool, questions @ passages.T)
+        return pool_metrics(self.dev, pool, model.questions(asked.to(device)) @ passages.T)
 
     def save(self, model: StaticNet, folder: Path) -> None:
         """`static.npz` is what an index is built with; `net.pt` is what another run starts from."""
@@ -463,19 +444,23 @@ class StaticTask(ItemTask[StaticNet]):
 
 
 def _regress(
-    model: StaticNet, questions: Tensor, passages: Tensor, teacher: tuple[Tensor, Tensor]
+    model: StaticNet,
+    questions: Tensor,
+    passages: Tensor,
+    teacher_questions: Tensor,
+    teacher_passages: Tensor,
 ) -> Tensor:
-    """1 - the mean cosine with the teacher's vectors in the net's directions, for passages plus for questions."""
-    directions = model.get_buffer("directions")
-    teacher_questions, teacher_passages = teacher
-    wanted_passages = functional.normalize(teacher_passages @ directions.T, dim=1)
-    wanted_questions = functional.normalize(teacher_questions @ directions.T, dim=1)
-    passage_cosine = (passages * wanted_passages).sum(1).mean()
-    return 1 - passage_cosine + 1 - (questions * wanted_questions).sum(1).mean()
+    """Return 1 - the mean cosine with the teacher's vectors in the net's directions, for both kinds of texts."""
+
+    def cosine(own: Tensor, teacher: Tensor) -> Tensor:
+        wanted = functional.normalize(teacher @ model.get_buffer("directions").T, dim=1)
+        return (own * wanted).sum(1).mean()
+
+    return 1 - cosine(passages, teacher_passages) + 1 - cosine(questions, teacher_questions)
 
 
 def _titled_texts(passages: Sequence[Passage]) -> list[str]:
-    """Passages as the teacher reads them."""
+    """Return passages as the teacher reads them."""
     return [f"{passage.title}. {passage.text}" for passage in passages]
 
 

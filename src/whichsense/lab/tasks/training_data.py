@@ -75,7 +75,7 @@ class EvidenceSearch:
         return self._hits[question]
 
     def passage(self, passage_id: str) -> Passage:
-        """A passage by its id: gold evidence that the search did not bring."""
+        """Return a passage by its id: gold evidence that the search did not bring."""
         with self._lock:
             if passage_id not in self._passages:
                 self._passages[passage_id] = self._source.passage(passage_id)
@@ -97,7 +97,7 @@ class EvidenceSearch:
         return self.reranker.rerank([Case(question, tuple(hits))])[0].hits
 
     def _share_passage(self, hit: Hit) -> Hit:
-        """The same hit over the one copy of its passage that is kept."""
+        """Return the same hit over the one copy of its passage that is kept."""
         return Hit(self._passages.setdefault(hit.passage.id, hit.passage), hit.score)
 
 
@@ -112,7 +112,7 @@ def holders(question: Question, passages: Sequence[Passage]) -> list[bool]:
 
 
 def gold_ids(question: Question) -> set[str]:
-    """The passages that annotators named as evidence."""
+    """Return the passages that annotators named as evidence."""
     ids: set[str] = set()
     for annotation in question.annotations:
         for pair in annotation.pairs:
@@ -121,7 +121,7 @@ def gold_ids(question: Question) -> set[str]:
 
 
 def answers_held(question: Question, passages: Sequence[Passage]) -> list[frozenset[int]]:
-    """For each passage the numbers of the distinct gold answers that it holds."""
+    """Return for each passage the numbers of the distinct gold answers that it holds."""
     return [
         frozenset(
             number
@@ -166,7 +166,7 @@ class TrainingData:
     """Datasets whose questions, and near duplicates of them, are left out of the training questions."""
 
     def training(self) -> list[Question]:
-        """The training questions; a text that occurs in several datasets is taken from the first."""
+        """Return the training questions; a text that occurs in several datasets is taken from the first."""
         questions: list[Question] = []
         for name in (self.train, *self.more):
             questions += load_questions(name, self.folder or None, self.without)[0]
@@ -182,7 +182,7 @@ class TrainingData:
         return self._select(questions, self.dev_limit, self.dev)
 
     def _select(self, questions: Iterable[Question], limit: int, name: str) -> list[Question]:
-        """The first `limit` questions with as many answers as `answers` says."""
+        """Return the first `limit` questions with as many answers as `answers` says."""
         selected = [question for question in questions if self._has_answers(question)]
         if not selected:
             plural = "s" if self.answers == "several" else ""
@@ -198,7 +198,7 @@ class TrainingData:
         return count > 0
 
     def paths(self) -> list[Path]:
-        """The files whose checksums a run records: the questions, and the index's manifest or the hits."""
+        """Return the files whose checksums a run records: the questions, and the index's manifest or the hits."""
         files: dict[Path, None] = {
             locate_questions(name, self.folder or None): None
             for name in (self.train, *self.more, self.dev)
@@ -212,7 +212,7 @@ class TrainingData:
         return [*files, searched]
 
     def evidence(self, depth: int) -> EvidenceSearch:
-        """The search for `depth` passages of each question. Nothing is searched yet."""
+        """Return the search for `depth` passages of each question. Nothing is searched yet."""
         return EvidenceSearch(
             depth,
             folder=Path(self.index) if self.index else None,
@@ -222,14 +222,17 @@ class TrainingData:
             candidates=self.candidates,
         )
 
-    def all_searched(self, depth: int) -> tuple[list[Question], list[Question], EvidenceSearch]:
-        """The questions to learn from, those to measure on, and the evidence of both."""
-        train, dev, evidence = self.training(), self.development(), self.evidence(depth)
+    def all_searched(
+        self, depth: int, more: Iterable[Question] = ()
+    ) -> tuple[list[Question], list[Question], EvidenceSearch]:
+        """Return the questions to learn from, with `more`, those to measure on, and the evidence of both."""
+        train = [*self.training(), *more]
+        dev, evidence = self.development(), self.evidence(depth)
         evidence.search([question.text for question in (*train, *dev)])
         return train, dev, evidence
 
     def searched(self, questions: Sequence[Question], depth: int) -> EvidenceSearch:
-        """The same, searched at once in the first process: only that one evaluates."""
+        """Return the same, searched at once in the first process: only that one evaluates."""
         evidence = self.evidence(depth)
         if is_first_process():
             evidence.search([question.text for question in questions])

@@ -102,7 +102,7 @@ class _Run:
 
 
 def sweep_changes(sweep: str) -> list[str]:
-    """The changes of a sweep, one for each run.
+    """Return the changes of a sweep, one for each run.
 
     >>> sweep_changes("train.seed=0,1")
     ['train.seed=0', 'train.seed=1']

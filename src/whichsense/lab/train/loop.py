@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-import importlib.util
 import json
 import math
 import os
@@ -62,8 +61,6 @@ class Settings:
     """Steps over which the rate rises to its full value; below 1: a share of all steps."""
     weight_decay: float = 0.0
     """Of matrices; biases and norms are never decayed."""
-    betas: tuple[float, ...] = (0.9, 0.999)
-    epsilon: float = 1e-8
     clip: float = 1.0
     """The largest norm of the gradient; 0: not clipped."""
     accumulate: int = 1
@@ -93,8 +90,6 @@ class Settings:
         for name in _AT_LEAST_0:
             if getattr(self, name) < 0:
                 self._reject(name)
-        if len(self.betas) != 2:
-            self._reject("betas")
         if not self.epochs and not self.steps:
             raise BadConfig("Say how long to train: train.epochs or train.steps.")
 
@@ -107,11 +102,11 @@ class Settings:
         table = dataclasses.asdict(self)
         for name in FREE:
             del table[name]
-        return table | {"betas": list(self.betas)}  # as JSON gives it back
+        return table
 
 
 def rate_share(step: int, total: int, settings: Settings) -> float:
-    """The share of the full learning rate at a step, counted from 0.
+    """Return the share of the full learning rate at a step, counted from 0.
 
     >>> [rate_share(step, 10, Settings(steps=10, warmup=2)) for step in (0, 1, 2, 6, 9)]
     [0.5, 1.0, 1.0, 0.5, 0.125]
@@ -159,12 +154,11 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
         {"params": parameters, "lr": rate, "full_rate": rate} | {"weight_decay": decay}
         for (rate, decay), parameters in groups.items()
     ]
-    first, second = settings.betas
-    return torch.optim.AdamW(tables, betas=(first, second), eps=settings.epsilon)
+    return torch.optim.AdamW(tables)
 
 
 def _matching_prefixes(name: str, settings: Settings) -> list[str]:
-    """The prefixes with a learning rate of their own that a parameter's name begins with."""
+    """Return the prefixes with a learning rate of their own that a parameter's name begins with."""
     return [prefix for prefix in settings.learning_rates if fnmatchcase(name, f"{prefix}*")]
 
 
@@ -251,7 +245,7 @@ class TrainingStep(Generic[ModelT, BatchT]):
         return norm, settings.learning_rate * share
 
     def pop_means(self, step: int) -> dict[str, float]:
-        """The mean loss and its parts since the last call; a loss that is not finite is an error."""
+        """Return the mean loss and its parts since the last call; a loss that is not finite is an error."""
         means = {name: float(value) / self._steps for name, value in self._sums.items()}
         self._sums = {}
         self._steps = 0.0
@@ -293,7 +287,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
         self._workers: BatchWorkers | None = None
 
     def batches(self, epoch: int) -> Any:
-        """All batches of an epoch: an Iterable, mostly a Sequence."""
+        """Return all batches of an epoch: an Iterable, mostly a Sequence."""
         return self._task.batches(epoch, self._settings.seed)
 
     def remaining(
@@ -312,7 +306,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
         return self._workers.take(len(shard))
 
     def total_steps(self, batches: Iterable[BatchT]) -> int:
-        """The steps of the whole run, which the learning rate's schedule needs."""
+        """Return the steps of the whole run, which the learning rate's schedule needs."""
         settings = self._settings
         if not settings.epochs:
             return settings.steps
@@ -329,7 +323,7 @@ class BatchFeed(Generic[ModelT, BatchT]):
             self._workers.close()
 
     def _places(self, epoch: int, position: int) -> Iterator[Place]:
-        """The places of this process's batches from here on, without end."""
+        """Yield the places of this process's batches from here on, without end."""
         while True:
             numbers = range(len(self.batches(epoch)))
             for number in self._shard(numbers, position):
@@ -417,7 +411,7 @@ def save(
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint that a run resumes from."""
+    """Return the checkpoint that a run resumes from."""
     return max((folder / _CHECKPOINTS).glob("step-*.pt"), default=None)
 
 
@@ -495,7 +489,7 @@ def begin(
 
 
 def _binding_tables(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe without its description, and without settings that do not change the weights."""
+    """Return a recipe without its description, and without settings that do not change the weights."""
     tables = dict(recipe)
     tables.pop("about", None)
     if "train" in tables:
@@ -506,7 +500,7 @@ def _binding_tables(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_difference(before: Any, now: Any, name: str) -> str:
-    """The first setting that is not the same.
+    """Return the first setting that is not the same.
 
     >>> _first_difference({"seed": 1, "a": {"b": 1}}, {"seed": 1, "a": {"b": 2}}, "train")
     'train.a.b (1 before, now 2)'
@@ -518,10 +512,9 @@ def _first_difference(before: Any, now: Any, name: str) -> str:
     return f"{name} ({before!r} before, now {now!r})"
 
 
-# Logs of a run: log.csv always, TensorBoard's files where tensorboard is installed.
+# Logs of a run.
 
 _LOGS_FILE = "log.csv"
-_TENSORBOARD = "tensorboard"
 _COLUMNS = ("step", "epoch", "seconds", "kind", "name", "value")
 
 
@@ -540,7 +533,6 @@ class Logs:
             lines = [",".join(_COLUMNS)]
             lines.extend(",".join(row[column] for column in _COLUMNS) for row in valid)
             write_atomically(self._path, "\n".join(lines) + "\n")
-        self._board = _open_tensorboard(folder / _TENSORBOARD, step)
 
     def write(self, step: int, epoch: int, kind: str, values: Mapping[str, float]) -> None:
         seconds = self._seconds_before + time.monotonic() - self._start
@@ -549,13 +541,6 @@ class Logs:
             for name, value in values.items():
                 row = [step, epoch, f"{seconds:.2f}", kind, name, repr(value)]
                 writer.writerow(row)
-        if self._board is not None:
-            for name, value in values.items():
-                self._board.add_scalar(f"{kind}/{name}", value, step)
-
-    def close(self) -> None:
-        if self._board is not None:
-            self._board.close()
 
 
 def _read_rows(path: Path) -> list[dict[str, str]]:
@@ -564,14 +549,6 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
     with open(path, newline="", encoding="utf-8") as file:
         # A kill in mid-write leaves half a line: it is not a row.
         return [row for row in csv.DictReader(file) if all(row.get(column) for column in _COLUMNS)]
-
-
-def _open_tensorboard(folder: Path, step: int) -> Any:
-    if importlib.util.find_spec("tensorboard") is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder), purge_step=step + 1)
 
 
 # The one training loop. `whichsense.lab.train` tells how to write a task for it.
@@ -669,8 +646,6 @@ class _Run(Generic[ModelT, BatchT]):
                 self._run_epoch(stop)
         finally:
             self.feed.close()
-            if self.logs is not None:
-                self.logs.close()
         assert state.best is not None  # every run ends with an evaluation
         return Trained(
             self.folder, state.step, state.best, state.best_step, state.best_metrics, state.ended

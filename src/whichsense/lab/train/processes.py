@@ -44,7 +44,7 @@ class Processes:
         return self.rank == 0
 
     def any(self, flag: bool) -> bool:
-        """Whether `flag` is true in any process: all must decide alike."""
+        """Tell whether `flag` is true in any process: all must decide alike."""
         if self.count == 1:
             return flag
         maximum = torch.tensor(float(flag), device=self.device)
@@ -52,7 +52,7 @@ class Processes:
         return bool(maximum.item())
 
     def broadcast(self, value: Value) -> Value:
-        """The value of the first process, in every process."""
+        """Return the value of the first process, in every process."""
         if self.count == 1:
             return value
         box = [value]
@@ -78,7 +78,7 @@ class Processes:
                 gradient.copy_(mean.view_as(gradient))
 
     def _used_gradients(self, model: nn.Module) -> list[Tensor]:
-        """The gradients of parameters that any process used."""
+        """Return the gradients of parameters that any process used."""
         parameters = []
         has_gradient = []
         for parameter in model.parameters():
@@ -96,14 +96,14 @@ class Processes:
         return gradients
 
     def gather(self, rows: Tensor) -> Tensor:
-        """The rows of all processes in their order, with gradients: in-batch negatives reach across GPUs."""
+        """Return the rows of all processes in their order, with gradients: in-batch negatives reach across GPUs."""
         if self.count == 1:
             return rows
         everything: Tensor = _Gather.apply(rows, self)  # type: ignore[no-untyped-call]
         return everything
 
     def gather_constants(self, rows: Tensor) -> Tensor:
-        """The rows of all processes in their order, without gradients."""
+        """Return the rows of all processes in their order, without gradients."""
         if self.count == 1:
             return rows
         parts = [torch.empty_like(rows) for _ in range(self.count)]
@@ -135,7 +135,7 @@ class _Gather(torch.autograd.Function):
 
 
 def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Gradients of one type that are sent together: few messages, little memory."""
+    """Yield gradients of one type that are sent together: few messages, little memory."""
     bucket: list[Tensor] = []
     size = 0
     for gradient in gradients:
@@ -173,12 +173,12 @@ def start_processes(device: str = "") -> Iterator[Processes]:
 
 
 def is_first_process() -> bool:
-    """Whether this process is the first of a launcher's, or the only one: the one that prints and searches."""
+    """Tell whether this process is the first of a launcher's, or the only one: the one that prints and searches."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def current_processes() -> Processes:
-    """The processes as a task's loss sees them (for `gather`); one alone without a launcher."""
+    """Return the processes as a task's loss sees them (for `gather`); one alone without a launcher."""
     if not dist.is_available() or not dist.is_initialized():
         return Processes(torch.device("cpu"))
     device = torch.device("cpu")
@@ -211,7 +211,7 @@ class BatchWorkers:
         self._batches = self._workers.map(places, _AHEAD)
 
     def take(self, count: int) -> Generator[Any, None, None]:
-        """The next `count` batches."""
+        """Yield the next `count` batches."""
         yield from islice(self._batches, count)
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ def read_recipe_table(recipe: str | Path) -> RecipeTable:
 
 
 def shipped_recipes() -> list[str]:
-    """The names of all recipes that ship, variants included."""
+    """Return the names of all recipes that ship, variants included."""
     return sorted(_shipped())
 
 
@@ -75,7 +75,7 @@ def merge_tables(table: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def _locate(recipe: str | Path) -> tuple[Path, str]:
-    """The file of a recipe and the name of its variant, which is empty for the file's own recipe."""
+    """Return the file of a recipe and the name of its variant, which is empty for the file's own recipe."""
     if Path(recipe).is_file():
         return Path(recipe), ""
     file, colon, variant = str(recipe).rpartition(":")
@@ -145,7 +145,6 @@ def _apply_include(table: dict[str, Any], path: Path) -> None:
 TASKS = {
     "dual-encoder": "tasks.rankers:DUAL_ENCODER",
     "reranker": "tasks.rankers:RERANKER",
-    "joint-reranker": "tasks.rankers:JOINT_RERANKER",
     "extractive-reader": "tasks.extractive:EXTRACTIVE_READER",
     "ambiguity-detector": "tasks.extractive:AMBIGUITY_DETECTOR",
     "answer-prediction": "tasks.generation:ANSWER_PREDICTION",
@@ -202,7 +201,7 @@ class Recipe:
     """Settings that are the model folders of other recipes, and these recipes' names."""
 
     def make(self) -> Task[Any, Any]:
-        """The task, ready for the loop."""
+        """Return the task, ready for the loop."""
         return task_spec(self.task).build(self.options)
 
 

@@ -39,7 +39,7 @@ class Task(Protocol[ModelT, BatchT]):
         """The batches of an epoch, decided by `epoch` and `seed` alone. A Sequence is skipped through for free."""
 
     def loss(self, model: ModelT, batch: BatchT) -> Loss:
-        """The mean loss of a batch, whose tensors are on the model's device."""
+        """Return the mean loss of a batch, whose tensors are on the model's device."""
 
     def evaluate(self, model: ModelT) -> Mapping[str, float]:
         """Compute the task's metrics, without gradients; the model is in evaluation mode."""
@@ -77,7 +77,7 @@ _STRETCH = 50  # batches within which items are sorted by length
 def shuffle_batches(
     count: int, size: int, epoch: int, seed: int, lengths: Sequence[int] | None = None
 ) -> list[list[int]]:
-    """The numbers below `count` in batches of `size`, in another order in each epoch.
+    """Return the numbers below `count` in batches of `size`, in another order in each epoch.
 
     With `lengths`, batches hold items of about one length (shuffled first, sorted within stretches of 50 batches), so
     that little is spent on padding.
@@ -143,7 +143,7 @@ def _whole_rounds(batches: Iterable[Batch], rank: int, count: int) -> Iterator[B
 
 
 def group_batches(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
-    """Batches that make one step together; the last group of an epoch may be smaller."""
+    """Yield batches that make one step together; the last group of an epoch may be smaller."""
     stream = iter(batches)
     while group := list(islice(stream, size)):
         yield group

@@ -105,7 +105,7 @@ def llama(folder: Path, texts: Iterable[str]) -> None:
 
 
 def byte_level(texts: Iterable[str], special: list[str]) -> Any:
-    """A byte-level BPE tokenizer: decoding gives every text back unchanged."""
+    """Return a byte-level BPE tokenizer: decoding gives every text back unchanged."""
     tokenizers = require("tokenizers", "train")
     transformers = require("transformers", "train")
     models = require("tokenizers.models", "train")
@@ -195,7 +195,7 @@ def mpnet(folder: Path) -> None:
 
 
 def wordpiece(special: tuple[str, ...] = _SPECIAL) -> Any:
-    """A WordPiece tokenizer: the sample's commonest words, and characters for the rest."""
+    """Return a WordPiece tokenizer: the sample's commonest words, and characters for the rest."""
     tokenizers = require("tokenizers", "train")
     transformers = require("transformers", "train")
     models = require("tokenizers.models", "train")

@@ -1,4 +1,4 @@
-"""Models over any BERT-like encoder: dual encoder, reranker, joint reranker, extractive reader, ambiguity classifier.
+"""Models over any BERT-like encoder: dual encoder, reranker, extractive reader, ambiguity classifier.
 
 Everything here needs the extra `train` (torch, transformers).
 """

@@ -1,4 +1,4 @@
-"""Models over BERT-like encoders: dual encoder, rerankers, extractive reader, ambiguity classifier."""
+"""Models over BERT-like encoders: dual encoder, reranker, extractive reader, ambiguity classifier."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whichsense.errors import BadInput
-from whichsense.models.bases import load_tokenizer
 from whichsense.models.bert import inputs as _inputs
 from whichsense.models.bert.inputs import (
     InputRow,
@@ -77,7 +75,7 @@ class CrossEncoder(nn.Module):
 
 
 def fitting(config: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The batch without segments, if the architecture has none."""
+    """Return the batch without segments, if the architecture has none."""
     inputs = dict(batch)
     if getattr(config, "type_vocab_size", 0) <= 1:
         inputs.pop("token_type_ids", None)
@@ -108,7 +106,7 @@ def load_cross_encoder(
 def relevances(
     model: CrossEncoder, inputs: Inputs, question: str, passages: Sequence[Passage]
 ) -> list[float]:
-    """The relevance of each passage to the question (logits), in the order of the passages."""
+    """Return the relevance of each passage to the question (logits), in the order of the passages."""
     rows = inputs.pairs(question, passages, places=False)
     relevance = torch.zeros(len(rows))
     with inference(model):
@@ -141,12 +139,12 @@ class DualEncoder(nn.Module):
         self.config = config
 
     def forward(self, batch: Mapping[str, Mapping[str, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Vectors of the questions and of the passages of a batch."""
+        """Return vectors of the questions and of the passages of a batch."""
         questions = self.vectors("question", batch["questions"])
         return questions, self.vectors("passage", batch["passages"])
 
     def vectors(self, tower: str, batch: Mapping[str, Tensor]) -> Tensor:
-        """The state of the first token of each row (rows × width)."""
+        """Return the state of the first token of each row (rows × width)."""
         encoder = getattr(self, tower)
         hidden: Tensor = encoder(**fitting(self.config, batch)).last_hidden_state
         return hidden[:, 0].float()
@@ -167,7 +165,7 @@ class _Tower(nn.Module):
 def encode(
     model: DualEncoder, tower: str, rows: Sequence[InputRow], pad: int
 ) -> NDArray[np.float32]:
-    """The vectors of rows (rows × width), not normalized."""
+    """Return the vectors of rows (rows × width), not normalized."""
     vectors = np.zeros((len(rows), int(model.config.hidden_size)), dtype=np.float32)
     half = _Tower(model, tower)
     with inference(half):
@@ -193,7 +191,7 @@ def _pad_questions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class DPR:
-    """An `Encoder` for an index, from a folder that training or `import_retriever` wrote. Loads on first use."""
+    """An `Encoder` for an index, from a folder that training wrote. Loads on first use."""
 
     folder: str
     device: str = ""
@@ -207,7 +205,7 @@ class DPR:
         return int(self._parts[0].config.hidden_size) + 1
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The first line of a text is its title."""
+        """Encode texts whose first line is a title."""
         model, inputs, longest = self._parts
         passages = []
         for text in texts:
@@ -248,129 +246,10 @@ def save(
     )
 
 
-def build(base: str) -> DualEncoder:
-    """A dual encoder with both towers from one base model."""
-    return DualEncoder(_inputs.encoder(base), _inputs.encoder(base))
-
-
 def similarity(questions: Tensor, passages: Tensor) -> Tensor:
-    """Inner products (questions × passages)."""
+    """Return inner products (questions × passages)."""
     with in_full(questions):
         return questions.float() @ passages.float().T
-
-
-# A joint reranker after JPR: it picks passages one after another, given those picked before.
-#
-# Every passage is encoded with the question once. A decoder attends to the vectors of all passages
-# and, in order, of those picked, and points at the next: one that holds an answer which the picked
-# ones lack.
-
-
-class PassagePointer(nn.Module):
-    """A cross encoder, and a decoder that points at its passages."""
-
-    def __init__(self, encoder: nn.Module, layers: int, heads: int, most: int) -> None:
-        super().__init__()
-        self.reader = CrossEncoder(encoder, reads=False)
-        self.config = self.reader.config
-        width = int(self.config.hidden_size)
-        layer = nn.TransformerDecoderLayer(
-            width, heads, 4 * width, dropout=0.1, batch_first=True, norm_first=True
-        )
-        self.decoder = nn.TransformerDecoder(layer, layers, nn.LayerNorm(width))
-        self.begin = nn.Parameter(torch.zeros(width))
-        self.position = nn.Embedding(most, width)
-        self.key = nn.Linear(width, width)
-        nn.init.normal_(self.position.weight, std=0.02)
-
-    def forward(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The vector (rows × width) and the relevance (rows) of each row."""
-        read = self.reader(batch)
-        return read.vectors, read.relevance
-
-    def next_scores(
-        self, vectors: Tensor, relevance: Tensor, present: Tensor, picked: Tensor
-    ) -> Tensor:
-        """The score of each passage as the next one, at each step (questions × steps + 1 × passages).
-
-        `vectors` are questions × passages × width; `present` marks real passages; `picked` are the numbers of the
-        passages picked so far (questions × steps). Passages picked before a step and absent ones get minus infinity.
-        """
-        questions, steps = picked.shape
-        width = vectors.shape[-1]
-        chosen = vectors.gather(1, picked[..., None].expand(questions, steps, width))
-        begin = self.begin.expand(questions, 1, width).to(chosen.dtype)
-        history = torch.cat([begin, chosen], dim=1)
-        history = history + self.position.weight[: steps + 1]
-        square = torch.ones(steps + 1, steps + 1, dtype=torch.bool, device=vectors.device)
-        later = square.triu(1)
-        state = self.decoder(history, vectors, tgt_mask=later, memory_key_padding_mask=~present)
-        with in_full(vectors):
-            keys = self.key(vectors.float()).transpose(1, 2)
-            scores = state.float() @ keys / math.sqrt(width) + relevance[:, None]
-        gone = _gone(picked, present)
-        masked: Tensor = scores.masked_fill(gone, -torch.inf)
-        return masked
-
-
-def _gone(picked: Tensor, present: Tensor) -> Tensor:
-    """Which passages cannot be pointed at, at each step (questions × steps + 1 × passages)."""
-    questions, steps = picked.shape
-    picked_at = torch.zeros(
-        questions, steps + 1, present.shape[1], dtype=torch.bool, device=picked.device
-    )
-    if steps:
-        picked_at[:, 1:].scatter_(2, picked[..., None], True)
-    # A passage picked at one step is gone at all later ones.
-    return picked_at.long().cumsum(1).bool() | ~present[:, None]
-
-
-def load_joint(folder: str | Path, device: str = "") -> tuple[PassagePointer, Inputs]:
-    """Load a trained joint reranker from its folder."""
-    return _load(
-        folder, "joint-reranker", lambda encoder, shape: PassagePointer(encoder(), **shape), device
-    )[:2]
-
-
-def _encode(
-    model: PassagePointer, inputs: Inputs, question: str, passages: Sequence[Passage]
-) -> tuple[Tensor, Tensor]:
-    """The vectors (passages × width) and relevances (passages) of passages."""
-    rows = inputs.pairs(question, passages, places=False)
-    width = int(model.reader.config.hidden_size)
-    device = model.begin.device
-    vectors = torch.zeros(len(rows), width, device=device)
-    relevance = torch.zeros(len(rows), device=device)
-    for places, output in outputs(model, rows, inputs.tokenizer.pad_token_id):
-        batch_vectors, batch_relevance = output
-        vectors[places] = batch_vectors.float()
-        relevance[places] = batch_relevance
-    return vectors, relevance
-
-
-def picked_order(
-    model: PassagePointer, inputs: Inputs, question: str, passages: Sequence[Passage], picks: int
-) -> list[tuple[int, float]]:
-    """The passages picked jointly, then the others by relevance: (number, score) each, by descending score."""
-    if not passages:
-        return []
-    with inference(model):
-        vectors, relevance = _encode(model, inputs, question, passages)
-        order: list[int] = []
-        present = torch.ones(1, len(passages), dtype=torch.bool, device=vectors.device)
-        for _ in range(min(picks, len(passages), model.position.num_embeddings)):
-            picked = torch.tensor([order], dtype=torch.long, device=vectors.device)
-            scores_by_step = model.next_scores(vectors[None], relevance[None], present, picked)
-            order.append(int(scores_by_step[0, -1].argmax()))
-    scores: list[float] = relevance.tolist()
-    rest = set(range(len(passages))) - set(order)
-    # Picked passages score above the most relevant one, the first of them highest.
-    top = max(scores)
-    ranked = [(place, top + len(order) - number) for number, place in enumerate(order)]
-    ranked.extend(
-        (place, scores[place]) for place in sorted(rest, key=lambda place: -scores[place])
-    )
-    return ranked
 
 
 # DPR's reader: answers as spans, each with the likelihood P(passage) · P(start | passage) · P(end |
@@ -401,7 +280,7 @@ def find_answers(
     passages: Sequence[Passage],
     longest: int = LONGEST_ANSWER,
 ) -> list[Candidate]:
-    """The answers among the best spans of all passages, with their likelihoods, best first."""
+    """Return the answers among the best spans of all passages, with their likelihoods, best first."""
     rows = inputs.pairs(question, passages)
     if not rows:
         return []
@@ -424,7 +303,7 @@ def find_answers(
 def _best_spans(
     starts: Tensor, ends: Tensor, rows: Sequence[InputRow], longest: int
 ) -> Iterator[list[_ScoredSpan]]:
-    """The likeliest spans of each row of at most `longest` tokens."""
+    """Yield the likeliest spans of each row of at most `longest` tokens."""
     # rows × first token × last token, of which only the next `longest` are looked at.
     padded = functional.pad(ends, (0, longest - 1), value=-torch.inf)
     scores = (starts[:, :, None] + padded.unfold(1, longest, 1)).flatten(1)
@@ -469,7 +348,7 @@ def _merge_spans(
 
 
 def over_threshold(answers: Sequence[Candidate], gamma: float) -> list[Candidate]:
-    """The answers likelier than γ; the best one in any case."""
+    """Return the answers likelier than γ; the best one in any case."""
     likely = [answer for answer in answers[1:] if answer.score > gamma]
     return [*answers[:1], *likely]
 
@@ -512,123 +391,10 @@ def load_classifier(
 def probabilities(
     model: AmbiguityClassifier, inputs: Inputs, rows: Sequence[InputRow]
 ) -> list[float]:
-    """The probability of each question to be ambiguous."""
+    """Return the probability of each question to be ambiguous."""
     ambiguous = torch.zeros(len(rows))
     with inference(model):
         for places, logits in outputs(model, rows, inputs.tokenizer.pad_token_id):
             ambiguous[places] = logits.sigmoid().float().cpu()
     values: list[float] = ambiguous.tolist()
     return values
-
-
-# Imports published DPR checkpoints: their weight names are mapped to ours.
-#
-# There are two layouts. Facebook Research's own `.cp` files hold `question_model.*` and `ctx_model.*`
-# (retriever) or `encoder.*`, `qa_outputs.*` and `qa_classifier.*` (reader) under `model_dict`. The
-# hub's folders hold `question_encoder.bert_model.*`, `ctx_encoder.bert_model.*` or
-# `span_predictor.*`.
-
-# Prefix of a name in a published file → prefix in ours.
-_RETRIEVER = {
-    "question_model.": "question.",
-    "ctx_model.": "passage.",
-    "question_encoder.bert_model.": "question.",
-    "ctx_encoder.bert_model.": "passage.",
-}
-_READER = {
-    "span_predictor.encoder.bert_model.": "encoder.",
-    "span_predictor.qa_outputs.": "span.",
-    "span_predictor.qa_classifier.": "relevance.",
-    "encoder.": "encoder.",
-    "qa_outputs.": "span.",
-    "qa_classifier.": "relevance.",
-}
-# In published files but not needed: positions are counted, and the pooled vector is not used.
-_UNUSED = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")
-
-
-def import_retriever(
-    sources: Sequence[str | Path],
-    base: str,
-    folder: str | Path,
-    passages: Sequence[tuple[str, str]],
-    longest: int = 256,
-) -> Path:
-    """Write a dual encoder's folder from published weights: one `.cp` file, or the hub folders of both towers.
-
-    `base` names the BERT that was trained (its config and tokenizer). `passages`, title and text of a few hundred from
-    the corpus, serve to measure the norm of vectors.
-    """
-    model = build(base)
-    _fill(model, sources, _RETRIEVER)
-    inputs = Inputs(load_tokenizer(base), longest)
-    save(Path(folder), model.eval(), inputs, passages)
-    return Path(folder)
-
-
-def import_reader(
-    source: str | Path, base: str, folder: str | Path, *, longest: int = 350, gamma: float = 1.0
-) -> Path:
-    """Write an extractive reader's folder from published weights. At γ = 1 it gives one answer, as trained."""
-    model = CrossEncoder(_inputs.encoder(base), reads=True)
-    _fill(model, [source], _READER)
-    inputs = Inputs(load_tokenizer(base), longest)
-    _inputs.save(
-        Path(folder),
-        model,
-        inputs,
-        task="extractive-reader",
-        config=model.config,
-        options={"gamma": gamma},
-    )
-    return Path(folder)
-
-
-def _fill(model: nn.Module, sources: Sequence[str | Path], names: Mapping[str, str]) -> None:
-    weights: dict[str, Tensor] = {}
-    for source in sources:
-        weights |= _rename(_read_weights(Path(source)), names, source)
-    missing, unknown = model.load_state_dict(weights, strict=False)
-    if missing or unknown:
-        problem = f"lacks {missing[0]}" if missing else f"holds unknown {unknown[0]}"
-        shown = ", ".join(map(str, sources))
-        raise BadInput(
-            f"'{shown}' {problem}. Is it of the same size as the base, and are both towers given?"
-        )
-
-
-def _rename(
-    weights: Mapping[str, Tensor], names: Mapping[str, str], source: str | Path
-) -> dict[str, Tensor]:
-    """Replace published prefixes by ours. Reject a name with another prefix."""
-    renamed = {}
-    for name, tensor in weights.items():
-        prefix = next((prefix for prefix in names if name.startswith(prefix)), None)
-        if prefix is None:
-            raise BadInput(f"'{source}' holds '{name}': it is not a DPR checkpoint of this kind.")
-        rest = name.removeprefix(prefix)
-        if rest not in _UNUSED:
-            renamed[names[prefix] + rest] = tensor
-    return renamed
-
-
-def _read_weights(source: Path) -> dict[str, Tensor]:
-    """The tensors of a `.cp`, `.bin`, `.pt` or `.safetensors` file, or of the folder that holds one."""
-    if source.is_dir():
-        names = ("model.safetensors", "pytorch_model.bin")
-        files = [source / name for name in names if (source / name).is_file()]
-        if not files:
-            raise BadInput(f"'{source}' holds neither of: {', '.join(names)}.")
-        source = files[0]
-    try:
-        if source.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return dict(load_file(source))
-        body: Any = torch.load(source, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise BadInput(f"There is no file '{source}'. Check the path.") from None
-    except Exception as error:
-        why = str(error).strip().splitlines()[0]
-        raise BadInput(f"'{source}' cannot be read as weights: {why}") from None
-    return dict(body.get("model_dict", body))

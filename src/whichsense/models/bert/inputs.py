@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ class Inputs:
     """Texts that were tokenized last: round-trip prediction asks several questions over the same passages."""
 
     def single(self, texts: Sequence[str]) -> list[InputRow]:
-        """Rows of single texts: `[CLS] text [SEP]`."""
+        """Return rows of single texts: `[CLS] text [SEP]`."""
         before, after = self._frame
         room = self.longest - len(before) - len(after)
         return [self._row([*before, *ids[:room], *after]) for ids in self._tokens(texts)]
@@ -64,15 +64,11 @@ class Inputs:
     def pairs(
         self, question: str, passages: Sequence[Passage], *, places: bool = True
     ) -> list[InputRow]:
-        """Rows of the question with each passage; character offsets only if `places`."""
+        """Return rows of the question with each passage; character offsets only if `places`."""
         longest_question = min(_LONGEST_QUESTION, self.longest // 2)
         asked = self._tokens([question])[0][:longest_question]
-        passage_titles = []
-        bodies = []
-        for passage in passages:
-            passage_titles.append(passage.title)
-            bodies.append(passage.text)
-        titles = self._tokens(passage_titles)
+        titles = self._tokens([passage.title for passage in passages])
+        bodies = [passage.text for passage in passages]
         texts: Iterable[tuple[list[int], Places]]
         texts = self._with_places(bodies) if places else [(ids, ()) for ids in self._tokens(bodies)]
         before, between, after = self._pair_frame
@@ -88,15 +84,11 @@ class Inputs:
         return rows
 
     def passages(self, texts: Sequence[tuple[str, str]]) -> list[InputRow]:
-        """Rows of titles and texts for a dual encoder: `[CLS] title [SEP] text [SEP]`."""
+        """Return rows of titles and texts for a dual encoder: `[CLS] title [SEP] text [SEP]`."""
         before, between, after = self._pair_frame
-        titles = []
-        bodies = []
-        for title, text in texts:
-            titles.append(title)
-            bodies.append(text)
         rows = []
-        for title_ids, body in zip(self._tokens(titles), self._tokens(bodies), strict=True):
+        titles, bodies = (self._tokens([pair[part] for pair in texts]) for part in range(2))
+        for title_ids, body in zip(titles, bodies, strict=True):
             head = list(before)
             if title_ids:
                 head += [*title_ids[: self.longest // 4], *between]
@@ -107,7 +99,7 @@ class Inputs:
     def _row(
         self, ids: list[int], first: int = 0, text_start: int = 0, places: Places = ()
     ) -> InputRow:
-        """A row whose second segment begins at token `first`, if the tokenizer has segments."""
+        """Return a row whose second segment begins at token `first`, if the tokenizer has segments."""
         second = len(ids) - first if first and self._has_segments else 0
         segments = (0,) * (len(ids) - second) + (1,) * second
         return InputRow(tuple(ids), segments, text_start, places)
@@ -120,23 +112,18 @@ class Inputs:
 
     def _with_places(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Places]]:
         # A thread may prepare batches while another evaluates and clears the cache: entries in use are copied here.
-        known: dict[str, tuple[list[int], Places]] = {}
-        new: list[str] = []
-        for text in dict.fromkeys(texts):
-            entry = self._cache.get(text)
-            if entry is None:
-                new.append(text)
-            else:
-                known[text] = entry
+        cache = self._cache
+        known = {text: entry for text in texts if (entry := cache.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
             encoded = self._tokenize(new, return_offsets_mapping=True)
-            if len(self._cache) + len(new) > _CACHE_SIZE:
-                self._cache.clear()
+            if len(cache) + len(new) > _CACHE_SIZE:
+                cache.clear()
             for text, ids, offsets in zip(
                 new, encoded["input_ids"], encoded["offset_mapping"], strict=True
             ):
                 places = [(int(start), int(end)) for start, end in offsets]
-                known[text] = self._cache[text] = (ids, tuple(places))
+                known[text] = cache[text] = (ids, tuple(places))
         for text in texts:
             yield known[text]
 
@@ -181,7 +168,7 @@ def _span_of(parts: Sequence[int | None], part: int) -> tuple[int, int]:
 
 
 def padded(rows: Sequence[InputRow], pad: int) -> dict[str, Tensor]:
-    """Rows as the tensors that transformers takes (rows × longest)."""
+    """Return rows as the tensors that transformers takes (rows × longest)."""
     shape = (len(rows), max(map(len, rows)))
     # Filled in numpy, which reads tuples of numbers many times faster than torch does.
     ids = np.full(shape, pad, dtype=np.int64)
@@ -199,7 +186,7 @@ def padded(rows: Sequence[InputRow], pad: int) -> dict[str, Tensor]:
 
 
 def text_mask(rows: Sequence[InputRow]) -> Tensor:
-    """True at the tokens of the passages' texts (rows × longest)."""
+    """Return True at the tokens of the passages' texts (rows × longest)."""
     mask = torch.zeros((len(rows), max(map(len, rows))), dtype=torch.bool)
     for place, row in enumerate(rows):
         mask[place, row.text_start : row.text_start + len(row.places)] = True
@@ -207,7 +194,7 @@ def text_mask(rows: Sequence[InputRow]) -> Tensor:
 
 
 def by_length(rows: Sequence[InputRow], tokens: int) -> Iterator[list[int]]:
-    """Batches of rows (by number) of similar length, each of at most so many tokens with padding."""
+    """Yield batches of rows (by number) of similar length, each of at most so many tokens with padding."""
     batch: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: -len(rows[place])):
         if batch and len(rows[batch[0]]) * (len(batch) + 1) > tokens:
@@ -245,7 +232,7 @@ def compile_layers(encoder: nn.Module, *arguments: Any, **options: Any) -> None:
 
 
 def in_full(tensor: torch.Tensor) -> torch.autocast:
-    """A context in float32: bfloat16 is too coarse for scores that are compared."""
+    """Return a context in float32: bfloat16 is too coarse for scores that are compared."""
     return torch.autocast(tensor.device.type, enabled=False)
 
 
@@ -273,7 +260,7 @@ def inference(model: nn.Module) -> Iterator[None]:
 def outputs(
     model: nn.Module, rows: Sequence[InputRow], pad: int
 ) -> Iterator[tuple[list[int], Any]]:
-    """The model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
+    """Yield the model's outputs for rows, in batches of similar length: the numbers of the rows, and their output."""
     device = _device_of(model)
     most = _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
     for places in by_length(rows, most):
@@ -298,12 +285,15 @@ class Described:
 
 
 def encoder(base: str | Path) -> nn.Module:
-    """A pretrained encoder without a pooler: nothing here uses it."""
+    """Return a pretrained encoder without a pooler: nothing here uses it."""
+    return _without_pooler(partial(load_base, base))
+
+
+def _without_pooler(make: Callable[..., nn.Module]) -> nn.Module:
     try:
-        model: nn.Module = load_base(base, add_pooling_layer=False)
-    except TypeError:  # the architecture has no pooler
-        model = load_base(base)
-    return model
+        return make(add_pooling_layer=False)
+    except TypeError:  # the architecture has none
+        return make()
 
 
 def save(
@@ -341,20 +331,17 @@ def described(folder: str | Path, task: str = "") -> Described:
 
 
 def tokenizer_of(folder: Path) -> Inputs:
-    """The inputs that a folder's model was trained with."""
+    """Return the inputs that a folder's model was trained with."""
     longest = int(read_json(folder / ABOUT)["longest"])
     return Inputs(load_tokenizer(folder), longest)
 
 
 def empty_encoder(folder: Path) -> nn.Module:
-    """The encoder of a folder's config, without its weights."""
+    """Return the encoder of a folder's config, without its weights."""
     transformers = require("transformers", "train")
     config = transformers.AutoConfig.from_pretrained(folder)
     with torch.random.fork_rng():
-        try:
-            model: nn.Module = transformers.AutoModel.from_config(config, add_pooling_layer=False)
-        except TypeError:  # the architecture has no pooler
-            model = transformers.AutoModel.from_config(config)
+        model = _without_pooler(partial(transformers.AutoModel.from_config, config))
     return model.to(torch.float32)
 
 

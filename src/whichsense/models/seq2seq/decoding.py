@@ -26,8 +26,6 @@ class Search:
     beams: int = 4
     longest: int = 32
     """Tokens of an output, with its end and without a prefix."""
-    length_penalty: float = 1.0
-    """The score of a finished hypothesis is divided by its length to this power."""
     shortest: int = 0
     """The fewest tokens of an output."""
 
@@ -58,7 +56,7 @@ class Stepper:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def step(self, tokens: Tensor, place: int) -> Tensor:
-        """Log probabilities of the next token: (hypotheses, vocabulary). The next step overwrites the tensor."""
+        """Return log probabilities of the next token: (hypotheses, vocabulary). The next step overwrites the tensor."""
         self._tokens.copy_(tokens)
         self._position.fill_(place)
         can_record = self._tokens.is_cuda and self._network.records_steps
@@ -100,7 +98,7 @@ def run_search(
     settings: Search,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Output]]:
-    """The best outputs of each question, best first, at most `beams` of them.
+    """Return the best outputs of each question, best first, at most `beams` of them.
 
     `prefixes` are tokens that each output must begin with. They are part of the output.
     """
@@ -115,7 +113,7 @@ def run_search(
 def _forced(
     questions: int, prefixes: Sequence[Sequence[int]] | None, device: torch.device
 ) -> Tensor:
-    """The prefixes as a table (questions, longest prefix), with -1 for padding."""
+    """Return the prefixes as a table (questions, longest prefix), with -1 for padding."""
     rows = prefixes or [()] * questions
     table = torch.full((questions, max(map(len, rows))), -1, dtype=torch.int64)
     for row, tokens in enumerate(rows):
@@ -124,12 +122,12 @@ def _forced(
 
 
 def _limits(forced: Tensor, settings: Search) -> Tensor:
-    """The most tokens of each output, with its own prefix (questions)."""
+    """Return the most tokens of each output, with its own prefix (questions)."""
     return settings.longest + (forced >= 0).sum(1)
 
 
 def _constrained(scores: Tensor, forced: Tensor, place: int, end: int, settings: Search) -> Tensor:
-    """Scores (questions, beams, vocabulary) that allow only a forced token, and no end before the shortest."""
+    """Limit scores (questions, beams, vocabulary): allow only a forced token, and no end before the shortest."""
     if place < settings.shortest:
         scores = scores.clone()
         scores[..., end] = _FAR
@@ -170,12 +168,12 @@ def _greedy(
 
 
 def _checks_end(place: int, device: torch.device) -> bool:
-    """Whether to check if all are done: on a GPU at every eighth token, since the check waits for the GPU."""
+    """Tell whether to check if all are done: on a GPU at every eighth token, since the check waits for the GPU."""
     return device.type == "cpu" or place % 8 == 7
 
 
 def _strip(tokens: list[int], end: int, pad: int) -> list[int]:
-    """The tokens of an output before its end, without padding."""
+    """Return the tokens of an output before its end, without padding."""
     if end in tokens:
         tokens = tokens[: tokens.index(end)]
     return [token for token in tokens if token != pad]
@@ -236,7 +234,7 @@ class _Beams:
         # An end finishes a hypothesis only if it is among the best `beams` candidates.
         is_best = (torch.arange(2 * beams, device=ends.device) < beams)[None, :]
         finishes = ends & is_best & (~self.over[:, None] & (sums > _FAR / 2))
-        normalized = self._normalize(sums, place + 1).masked_fill(~finishes, _FAR)
+        normalized = (sums / (place + 1)).masked_fill(~finishes, _FAR)
         self._keep(history, sums, normalized)
         self.scores, order = sums.masked_fill(ends, _FAR).topk(beams, dim=-1)
         self.tokens = history.gather(1, order[..., None].expand(-1, -1, self.length))
@@ -248,16 +246,13 @@ class _Beams:
         """Finish the hypotheses that have reached their limit without an end."""
         cut = (self.limits == length)[:, None]
         excluded = ~cut | (self.scores < _FAR / 2) | self.over[:, None]
-        normalized = self._normalize(self.scores, length).masked_fill(excluded, _FAR)
+        normalized = (self.scores / length).masked_fill(excluded, _FAR)
         self._keep(self.tokens, self.scores, normalized)
         self.scores = self.scores.masked_fill(cut, _FAR)
 
-    def _normalize(self, sums: Tensor, length: int) -> Tensor:
-        return sums / float(length**self.settings.length_penalty)
-
     def _is_over(self, place: int) -> Tensor:
-        """Whether no live hypothesis can beat the worst of the finished ones (questions)."""
-        hope = self._normalize(self.scores.amax(-1), max(place, 1))
+        """Tell whether no live hypothesis can beat the worst of the finished ones (questions)."""
+        hope = self.scores.amax(-1) / max(place, 1)
         over: Tensor = self.finished_scores.amin(-1) >= hope
         return over
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -61,7 +61,7 @@ def oracle(
 
 
 def clarified(question: str, category: str, option: str) -> str:
-    """An ambiguous question with one option of its clarification question (CAmbigNQ, section 3.3).
+    """Return an ambiguous question with one option of its clarification question (CAmbigNQ, section 3.3).
 
     >>> clarified("Who won the race?", "year", "2012")
     'Who won the race?, Which year: 2012'
@@ -97,17 +97,8 @@ class InputForm:
     """Both papers' code lowercases questions, passages and answers."""
 
     def __post_init__(self) -> None:
-        least = {
-            "passages": 0,
-            "question_tokens": 1,
-            "passage_tokens": 1,
-            "input_tokens": 1,
-            "output_tokens": 1,
-            "around": 0,
-        }
-        for name, lowest in least.items():
-            value = getattr(self, name)
-            if value < lowest:
+        for name, value in asdict(self).items():
+            if value < (1 if name.endswith("_tokens") else 0):
                 raise BadInput(f"The form's {name} cannot be {value}.")
 
 
@@ -121,22 +112,11 @@ class Codec:
     _bodies: dict[Passage, array[int]] = field(default_factory=dict, repr=False, compare=False)
 
     def bodies(self, passages: Sequence[Passage]) -> list[array[int]]:
-        """The tokens of passages with their titles. They are cached: several stages read the same ones."""
-        known: dict[Passage, array[int]] = {}
-        new: list[Passage] = []
-        for passage in dict.fromkeys(passages):
-            body = self._bodies.get(passage)
-            if body is None:
-                new.append(passage)
-            else:
-                known[passage] = body
-        new_titles = []
-        new_texts = []
-        for passage in new:
-            new_titles.append(passage.title)
-            new_texts.append(passage.text)
-        titles = self.all_ids(new_titles)
-        texts = self.all_ids(new_texts)
+        """Return the tokens of passages with their titles. They are cached: several stages read the same ones."""
+        known = {one: body for one in passages if (body := self._bodies.get(one)) is not None}
+        new = [one for one in dict.fromkeys(passages) if one not in known]
+        titles = self.all_ids([one.title for one in new])
+        texts = self.all_ids([one.text for one in new])
         if len(self._bodies) + len(new) > _CACHE_SIZE:
             self._bodies.clear()
         for passage, title, text in zip(new, titles, texts, strict=True):
@@ -152,12 +132,12 @@ class Codec:
         return [*self.ids(" title: "), *title, *self.ids(" context: "), *text]
 
     def ids(self, text: str) -> list[int]:
-        """The tokens of a text, without special ones."""
+        """Return the tokens of a text, without special ones."""
         ids: list[int] = self.tokenizer.encode(self._plain(text), add_special_tokens=False)
         return ids
 
     def all_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The same for many, in one call of the tokenizer."""
+        """Do the same for many, in one call of the tokenizer."""
         if not texts:
             return []
         plain = list(map(self._plain, texts))
@@ -169,7 +149,7 @@ class Codec:
         return text.lower() if self.lowercase else text
 
     def text(self, ids: Iterable[int]) -> str:
-        """An output as text; the separator stays visible."""
+        """Return an output as text; the separator stays visible."""
         silent = self._silent
         visible = [token for token in ids if token not in silent]
         text = self.tokenizer.decode(
@@ -178,7 +158,7 @@ class Codec:
         return str(text).strip()
 
     def texts(self, ids: Iterable[int]) -> list[str]:
-        """The parts of an output between separators, each once, in order."""
+        """Return the parts of an output between separators, each once, in order."""
         parts: list[list[int]] = [[]]
         for token in ids:
             if token == self.separator:
@@ -265,14 +245,14 @@ def composed(
 def _fused(
     codec: Codec, form: InputForm, lead: list[int], passages: Sequence[Passage]
 ) -> TokenSequences:
-    """One input for each passage, or one without a passage."""
+    """Return one input for each passage, or one without a passage."""
     if not passages:
         return [_closed(codec, lead, [])]
     return [_closed(codec, lead, body[: form.passage_tokens]) for body in codec.bodies(passages)]
 
 
 def _continued(codec: Codec, form: InputForm, lead: list[int], passages: list[int]) -> list[int]:
-    """The input of a decoder-only model, with the question last: it attends best to what is near."""
+    """Return the input of a decoder-only model, with the question last: it attends best to what is near."""
     between = _between(codec)
     room = max(0, form.input_tokens - len(codec.start) - len(lead))
     if len(passages) > room:
@@ -282,7 +262,7 @@ def _continued(codec: Codec, form: InputForm, lead: list[int], passages: list[in
 
 
 def read_by(codec: Codec, form: InputForm, parts: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
-    """The hits that are in the input, at least in part: of a concatenated input the first few."""
+    """Return the hits that are in the input, at least in part: of a concatenated input the first few."""
     given = list(hits[: form.passages])
     if form.fusion:
         return given
@@ -294,7 +274,7 @@ def read_by(codec: Codec, form: InputForm, parts: Sequence[str], hits: Sequence[
 def _fitting(
     codec: Codec, form: InputForm, lead: int, passages: Sequence[Passage]
 ) -> Iterator[array[int]]:
-    """The tokens of passages while there is room. The rest is not tokenized."""
+    """Yield the tokens of passages while there is room. The rest is not tokenized."""
     room = form.input_tokens - lead - 3
     for start in range(0, len(passages), _TOKENIZED_AT_ONCE):
         for body in codec.bodies(passages[start : start + _TOKENIZED_AT_ONCE]):
@@ -305,7 +285,7 @@ def _fitting(
 
 
 def _excerpts(hits: Sequence[Hit], answer: str, around: int) -> list[Hit]:
-    """Passages with an answer, cut to so many words on either side of it; then the beginnings of the others.
+    """Return passages with an answer, cut to so many words on either side of it; then the beginnings of the others.
 
     >>> text = "Dune is a novel of 1965 by Frank Herbert, and a film by David Lynch."
     >>> sand, dune = Passage("1", "Sand", "Dunes move."), Passage("2", "Dune", text)
@@ -329,7 +309,7 @@ def _excerpts(hits: Sequence[Hit], answer: str, around: int) -> list[Hit]:
 
 
 def _cut_around(text: str, start: int, end: int, around: int) -> str:
-    """A span with so many words on either side of it."""
+    """Return a span with so many words on either side of it."""
     before = [word.start() for word in re.finditer(r"\S+", text[:start])]
     behind = [word.end() for word in re.finditer(r"\S+", text[end:])]
     first = before[-around:][0] if before else start
@@ -338,7 +318,7 @@ def _cut_around(text: str, start: int, end: int, around: int) -> str:
 
 
 def joined(codec: Codec, parts: Sequence[str]) -> list[int]:
-    """The tokens of texts with separators between them."""
+    """Return the tokens of texts with separators between them."""
     tokens: list[int] = codec.ids("question: ") if codec.kind == "t5" else []
     for number, ids in enumerate(codec.all_ids(parts)):
         if number:
@@ -355,7 +335,7 @@ def rewriter_parts(
     prompt: bool = True,
     with_others: bool = True,
 ) -> list[str]:
-    """The texts that a rewriter reads before the passages: the answer first, as in both papers' code.
+    """Return the texts that a rewriter reads before the passages: the answer first, as in both papers' code.
 
     Without `prompt` or `with_others` they are AmbigQA's ablations (table 4); without both, question generation.
 
@@ -380,14 +360,14 @@ def clarifier_parts(question: str, answers: Sequence[str]) -> list[str]:
 
 
 def plain(codec: Codec, text: str, limit: int) -> TokenSequences:
-    """The input of a plain text, truncated to `limit` tokens."""
+    """Return the input of a plain text, truncated to `limit` tokens."""
     end = [] if codec.kind == "causal" else [codec.end]
     room = limit - len(end) - len(codec.start)
     return [[*codec.start, *codec.ids(text)[:room], *end]]
 
 
 def _between(codec: Codec) -> list[int]:
-    """The separator behind each passage, and between question and passages."""
+    """Return the separator behind each passage, and between question and passages."""
     if codec.kind == "causal":
         return codec.ids("\n")
     return [codec.end] if codec.kind == "bart" else []

@@ -32,7 +32,7 @@ _ABOUT = "seq2seq.json"
 
 
 def load_codec(source: str | Path, form: InputForm) -> Codec:
-    """The tokenizer of a checkpoint, with the separator among its tokens."""
+    """Return the tokenizer of a checkpoint, with the separator among its tokens."""
     tokenizer = load_tokenizer(source)
     config = load_config(source)
     kind = _kind(config, source)
@@ -67,7 +67,7 @@ def _kind(config: Any, source: str | Path) -> Literal["bart", "t5", "causal"]:
 
 
 def load_model(source: str | Path, codec: Codec) -> Any:
-    """The weights of a checkpoint, by hub name or folder, with room for the separator."""
+    """Return the weights of a checkpoint, by hub name or folder, with room for the separator."""
     if codec.kind == "causal":
         return _load_causal(source, codec)
     model = load_base(source, "AutoModelForSeq2SeqLM")
@@ -128,7 +128,7 @@ def save(
 
 
 def describe(folder: str | Path) -> tuple[str, InputForm, dict[str, Any]]:
-    """The task, form and options of a saved model."""
+    """Return the task, form and options of a saved model."""
     path = Path(folder) / _ABOUT
     if not path.is_file():
         raise BadInput(
@@ -163,7 +163,7 @@ class Generator:
 
     @classmethod
     def of(cls, network: Network, codec: Codec, form: InputForm, tokens: int = 0) -> Generator:
-        """A generator over a loaded network, as in training."""
+        """Make a generator over a loaded network, as in training."""
         self = cls.__new__(cls)
         self.folder = Path()
         self.task = ""
@@ -206,7 +206,7 @@ class Generator:
         search: Search,
         prefixes: Sequence[Sequence[int]] | None = None,
     ) -> list[list[Output]]:
-        """The best outputs for each question's input, best first, in the order of the inputs.
+        """Return the best outputs for each question's input, best first, in the order of the inputs.
 
         `prefixes` are tokens that an output must begin with. They are part of the output.
         """
@@ -228,7 +228,7 @@ class Generator:
     def score(
         self, inputs: Sequence[TokenSequences], targets: Sequence[Sequence[list[int]]]
     ) -> list[list[float]]:
-        """The summed log probability of each target (with its end), given its input, which is encoded once."""
+        """Return the summed log probability of each target (with its end), given its input, which is encoded once."""
         torch = require("torch", "train")
         scores: list[list[float]] = [[] for _ in inputs]
         # Inputs without a target are not encoded.
@@ -254,7 +254,7 @@ class Generator:
     def _score(
         self, memory: EncodedInputs, targets: Sequence[Sequence[list[int]]]
     ) -> list[list[float]]:
-        """Scores (questions × most targets). The targets of a question share its memory, as beams do."""
+        """Return scores (questions × most targets). The targets of a question share its memory, as beams do."""
         torch = require("torch", "train")
         from whichsense.models.seq2seq.decoding import Stepper
 
@@ -282,7 +282,7 @@ class Generator:
     def _batches(
         self, inputs: Sequence[TokenSequences]
     ) -> Iterator[tuple[list[int], EncodedInputs]]:
-        """Batches of questions of similar length: their numbers, and their encoded inputs."""
+        """Yield batches of questions of similar length: their numbers, and their encoded inputs."""
         sizes = [sum(map(len, sequences)) for sequences in inputs]
         for places in plan_batches(sizes, self.tokens or self._room()):
             check_limits()
@@ -308,7 +308,7 @@ class Generator:
             return self.network.remember(memory, questions, self._layers)
 
     def _room(self) -> int:
-        """The most input tokens of a batch: keys and values of all layers are stored for each."""
+        """Return the most input tokens of a batch: keys and values of all layers are stored for each."""
         torch = require("torch", "train")
         device = self.network.model.device
         if device.type != "cuda":
@@ -322,7 +322,7 @@ class Generator:
 
 
 def _to_device(sequences: TokenSequences, device: Any) -> Any:
-    """Token ids end to end, on the device; to a GPU without waiting for it."""
+    """Return token ids end to end, on the device; to a GPU without waiting for it."""
     torch = require("torch", "train")
     count = sum(map(len, sequences))
     ids = torch.from_numpy(np.fromiter(chain.from_iterable(sequences), np.int64, count))
@@ -332,7 +332,7 @@ def _to_device(sequences: TokenSequences, device: Any) -> Any:
 
 
 def plan_batches(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Batches of items of similar size, each of at most `room` with padding, unless one item alone is larger.
+    """Return batches of items of similar size, each of at most `room` with padding, unless one item alone is larger.
 
     >>> plan_batches([3, 9, 2, 8], room=18)
     [[1, 3], [0, 2]]
@@ -365,7 +365,7 @@ def _runs(sizes: Sequence[int], most: int) -> list[list[int]]:
 def load_generator(
     model: str | Path | Generator, tasks: Sequence[str], device: str = ""
 ) -> Generator:
-    """The generator of a stage: a loaded one, or the folder of a model that was trained for one of the tasks."""
+    """Return the generator of a stage: a loaded one, or the folder of a model that was trained for one of the tasks."""
     if isinstance(model, Generator):
         return model
     generator = Generator(model, device=device)

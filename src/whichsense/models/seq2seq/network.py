@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from transformers import DynamicCache
 
 from whichsense.models.seq2seq.ragged import (
     Batch,
-    DecoderWeights,
     EncodedInputs,
     EncoderWeights,
     LayerWeights,
@@ -24,7 +24,6 @@ from whichsense.models.seq2seq.ragged import (
     shift_labels,
 )
 from whichsense.models.seq2seq.transformer import (
-    Read,
     decoder_layer,
     decoder_step,
     encoder_layer,
@@ -61,10 +60,13 @@ class Network(nn.Module):
         )
 
     def token_bytes(self) -> int:
-        """Bytes for the keys and values of one input token in all layers."""
+        """Return bytes for the keys and values of one input token in all layers."""
+        return 2 * math.prod(self._cache_shape()) * self.dtype.itemsize
+
+    def _cache_shape(self) -> tuple[int, int, int]:
+        """Return the layers, the heads of keys and values, and their width."""
         style = self.family.decoder_style
-        layers = len(self.family.decoder_layers(self.model))
-        return 2 * layers * style.heads * style.width * self.dtype.itemsize
+        return len(self.family.decoder_layers(self.model)), style.heads, style.width
 
     @property
     def dtype(self) -> torch.dtype:
@@ -84,16 +86,17 @@ class Network(nn.Module):
         self._saves_memory = True
 
     def layers(self, dtype: torch.dtype | None = None) -> LayerWeights:
-        """The weights themselves; with `dtype`, a copy for inference."""
+        """Return the weights themselves; with `dtype`, a copy for inference."""
         if dtype is None:
-            encoder = self.family.encoder_layers(self.model)
-            decoder = self.family.decoder_layers(self.model)
-            return LayerWeights(encoder, decoder)
+            family = self.family
+            return LayerWeights(
+                family.encoder_layers(self.model), family.decoder_layers(self.model)
+            )
         with torch.no_grad():
             own = self.layers()
-            encoder = [cast_weights(weights, dtype) for weights in own.encoder]
-            decoder = [cast_weights(weights, dtype) for weights in own.decoder]
-            return LayerWeights(encoder, decoder)
+            return LayerWeights(
+                *([cast_weights(one, dtype) for one in some] for some in (own.encoder, own.decoder))
+            )
 
     def encode(
         self, ids: Tensor, passages: RaggedRows, layers: LayerWeights | None = None
@@ -109,7 +112,7 @@ class Network(nn.Module):
     def _run_layers(
         self, x: Tensor, stack: Sequence[EncoderWeights], passages: RaggedRows
     ) -> Tensor:
-        """The encoder's layers over embedded tokens."""
+        """Run the encoder's layers over embedded tokens."""
         bias = self.family.encoder_bias(self.model, passages.longest, x.dtype)
         for weights in stack:
             inputs = (x, weights, passages, bias, self.family.encoder_style, self.training)
@@ -126,7 +129,7 @@ class Network(nn.Module):
         inputs: Tensor,
         layers: LayerWeights | None = None,
     ) -> Tensor:
-        """Scores of the next token at every position of `inputs`: (questions, length, vocabulary)."""
+        """Return scores of the next token at every position of `inputs`: (questions, length, vocabulary)."""
         family = self.family
         dtype = memory.dtype
         length = inputs.shape[1]
@@ -135,26 +138,13 @@ class Network(nn.Module):
             x = family.embedded(self.model, "decoder", inputs, position, dtype)
             bias = family.decoder_bias(self.model, length, dtype)
             style = family.decoder_style
-            stack = layers.decoder if layers else self._decoder_layers(dtype)
-            reads = self._reads(memory, questions, length, stack)
-            for weights, read in zip(stack, reads, strict=True):
-                x = decoder_layer(x, weights, read, questions, bias, style, self.training)
+            stack = layers.decoder if layers else family.decoder_layers(self.model)
+            for weights in stack:
+                x = decoder_layer(x, weights, memory, questions, bias, style, self.training)
             return family.logits(self.model, x)
 
-    def _decoder_layers(self, dtype: torch.dtype) -> list[DecoderWeights]:
-        stack = self.family.decoder_layers(self.model)
-        if self.model.dtype == dtype:
-            return stack
-        return [cast_weights(weights, dtype) for weights in stack]
-
-    def _reads(
-        self, memory: Tensor, questions: RaggedRows, length: int, layers: Sequence[DecoderWeights]
-    ) -> Sequence[Tensor | Read]:
-        """How each decoder layer reads the memory."""
-        return [memory] * len(layers)
-
     def forward(self, batch: Batch) -> Tensor:
-        """The mean loss over the labels, weighted if the batch has weights."""
+        """Return the mean loss over the labels, weighted if the batch has weights."""
         memory = self.encode(batch.ids, batch.passages)
         inputs = shift_labels(batch.labels, self.signs)
         scores = self.logits(memory, batch.questions, inputs)
@@ -165,30 +155,23 @@ class Network(nn.Module):
     ) -> EncodedInputs:
         """Compute keys and values of every decoder layer once."""
         style = self.family.decoder_style
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-        for weights in layers.decoder:
-            key, value = memory_of(memory, weights.cross, style)
-            keys.append(key)
-            values.append(value)
+        pairs = [memory_of(memory, weights.cross, style) for weights in layers.decoder]
+        keys, values = map(list, zip(*pairs, strict=True))
         if not questions.is_full and has_kernel(keys[0]):
             return EncodedInputs(keys, values, questions, questions.rows)
-        keys = [questions.padded(key).transpose(1, 2) for key in keys]
-        values = [questions.padded(value).transpose(1, 2) for value in values]
-        mask = questions.mask()
-        if mask is not None:
-            mask = mask[:, None, None, :]
-        return EncodedInputs(keys, values, mask, questions.rows)
+        keys, values = (
+            [questions.padded(one).transpose(1, 2) for one in some] for some in (keys, values)
+        )
+        return EncodedInputs(keys, values, questions.mask(), questions.rows)
 
     def caches(
         self, hypotheses: int, length: int, dtype: torch.dtype
     ) -> list[tuple[Tensor, Tensor]]:
-        """Empty keys and values for `length` positions of each hypothesis, in every decoder layer."""
-        style = self.family.decoder_style
-        shape = (hypotheses, style.heads, length, style.width)
+        """Return empty keys and values for `length` positions of each hypothesis, in every decoder layer."""
+        layers, heads, width = self._cache_shape()
+        shape = (layers, 2, hypotheses, heads, length, width)
         empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
-        layers = self.family.decoder_layers(self.model)
-        return [(empty.clone(), empty.clone()) for _ in layers]
+        return [(keys, values) for keys, values in empty]
 
     def step(
         self,
@@ -243,20 +226,14 @@ class CausalNetwork(Network):
         pad = end if config.pad_token_id is None else int(config.pad_token_id)
         return SpecialTokens(start, end, pad)
 
-    def _cache_shape(self) -> tuple[int, int]:
-        """The heads of keys and values, and their width."""
+    def _cache_shape(self) -> tuple[int, int, int]:
         config = self.model.config
-        heads = getattr(config, "num_key_value_heads", None)
-        width = getattr(config, "head_dim", None)
+        heads = config.num_attention_heads
         return (
-            heads or config.num_attention_heads,
-            width or config.hidden_size // config.num_attention_heads,
+            config.num_hidden_layers,
+            getattr(config, "num_key_value_heads", None) or heads,
+            getattr(config, "head_dim", None) or config.hidden_size // heads,
         )
-
-    def token_bytes(self) -> int:
-        heads, width = self._cache_shape()
-        layers = self.model.config.num_hidden_layers
-        return int(2 * layers * heads * width * self.dtype.itemsize)
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Compile the forward pass of training, for varying lengths."""
@@ -270,11 +247,11 @@ class CausalNetwork(Network):
         return LayerWeights([], [])
 
     def forward(self, batch: Batch) -> Tensor:
-        """The mean loss over the labels, weighted if the batch has weights. Inputs have no loss."""
+        """Return the mean loss over the labels, weighted if the batch has weights. Inputs have no loss."""
         return mean_loss(self._scored(batch), batch, self.label_smoothing)
 
     def _scores(self, batch: Batch) -> Tensor:
-        """Scores of the labels (questions, length, vocabulary). Inputs are padded on the left: all labels are in
+        """Return scores of the labels (questions, length, vocabulary). Inputs are padded on the left: all labels are in
         the last columns."""
         rows = batch.questions
         outputs = shift_labels(batch.labels, self.signs)
@@ -300,7 +277,7 @@ class CausalNetwork(Network):
     def encode(
         self, ids: Tensor, passages: RaggedRows, layers: LayerWeights | None = None
     ) -> Tensor:
-        """Keys and values of every token in every layer: (tokens, layers, 2, heads, width)."""
+        """Return keys and values of every token in every layer: (tokens, layers, 2, heads, width)."""
         cache = DynamicCache()
         # Padding is behind the tokens, where nothing attends to it.
         self.model(
@@ -317,26 +294,13 @@ class CausalNetwork(Network):
     def remember(
         self, memory: Tensor, questions: RaggedRows, layers: LayerWeights
     ) -> EncodedInputs:
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-        for layer in memory.unbind(1):
-            # (2, questions, heads, tokens, width)
-            both = questions.padded(layer).permute(2, 0, 3, 1, 4).contiguous()
-            keys.append(both[0])
-            values.append(both[1])
-        mask = questions.mask()
-        if mask is not None:
-            mask = mask[:, None, None, :]
-        return EncodedInputs(keys, values, mask, questions.rows)
-
-    def caches(
-        self, hypotheses: int, length: int, dtype: torch.dtype
-    ) -> list[tuple[Tensor, Tensor]]:
-        heads, width = self._cache_shape()
-        shape = (hypotheses, heads, length, width)
-        empty = torch.zeros(shape, dtype=dtype, device=self.model.device)
-        layers = self.model.config.num_hidden_layers
-        return [(empty.clone(), empty.clone()) for _ in range(layers)]
+        # Each (2, questions, heads, tokens, width).
+        layers_of = [
+            questions.padded(layer).permute(2, 0, 3, 1, 4).contiguous()
+            for layer in memory.unbind(1)
+        ]
+        keys, values = ([both[part] for both in layers_of] for part in range(2))
+        return EncodedInputs(keys, values, questions.mask(), questions.rows)
 
     def step(
         self,
@@ -395,11 +359,7 @@ class _SharedCache(DynamicCache):
         return torch.cat([input_keys, keys], 2), torch.cat([input_values, values], 2)
 
 
-def _is_causal(model: Any) -> bool:
-    """Whether a transformers model is decoder-only."""
-    return not getattr(model.config, "is_encoder_decoder", False)
-
-
 def network_of(model: Any, kind: type[Network] = Network) -> Network:
     """Build the network over a checkpoint's model: of this kind, if it has an encoder."""
-    return CausalNetwork(model) if _is_causal(model) else kind(model)
+    has_encoder = getattr(model.config, "is_encoder_decoder", False)
+    return kind(model) if has_encoder else CausalNetwork(model)

@@ -35,7 +35,7 @@ class RaggedRows(NamedTuple):
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> RaggedRows:
-        """Rows of these lengths.
+        """Return rows of these lengths.
 
         >>> RaggedRows.of([2, 1]).place.tolist(), RaggedRows.of([2, 1]).position.tolist()
         ([0, 1, 2], [0, 1, 0])
@@ -60,16 +60,6 @@ class RaggedRows(NamedTuple):
         """Whether all are equally long: then the padded table is the same memory."""
         return bool(self.place.shape[0] == self.rows * self.longest)
 
-    def aligned(self, to: int) -> RaggedRows:
-        """The same sequences in a table with a multiple of `to` columns.
-
-        >>> RaggedRows.of([2, 1]).aligned(4).place.tolist()
-        [0, 1, 4]
-        """
-        longest = -(-self.longest // to) * to
-        place = self.place + (self.place // self.longest) * (longest - self.longest)
-        return self._replace(longest=longest, place=place)
-
     def padded(self, flat: Tensor) -> Tensor:
         """(tokens, …) → (rows, longest, …), with zeros for padding."""
         shape = (self.rows, self.longest, *flat.shape[1:])
@@ -84,11 +74,11 @@ class RaggedRows(NamedTuple):
         return table if self.is_full else table.index_select(0, self.place)
 
     def mask(self) -> Tensor | None:
-        """(rows, longest), True at tokens; None if there is no padding."""
+        """Mark tokens by True (rows, 1, 1, longest); None if there is no padding."""
         if self.is_full:
             return None
         table = torch.zeros(self.rows * self.longest, dtype=torch.bool, device=self.place.device)
-        return table.index_fill(0, self.place, True).view(self.rows, self.longest)
+        return table.index_fill(0, self.place, True).view(self.rows, 1, 1, self.longest)
 
 
 def self_attention(
@@ -101,7 +91,7 @@ def self_attention(
     dropout: float,
     bias: Tensor | None,
 ) -> Tensor:
-    """Attention of each token over its own sequence: (tokens, heads, width) in and out."""
+    """Compute attention of each token over its own sequence: (tokens, heads, width) in and out."""
     if bias is None and not rows.is_full and has_kernel(query):
         return _ragged_kernel(
             query, key, value, rows.starts, rows.starts, rows.longest, rows.longest, dropout, scale
@@ -142,7 +132,7 @@ def cross_attention(
         query.transpose(1, 2),
         rows.padded(key).transpose(1, 2),
         rows.padded(value).transpose(1, 2),
-        mask=_with_bias(rows.mask(), None),
+        mask=rows.mask(),
         scale=scale,
         dropout=dropout,
     )
@@ -150,13 +140,10 @@ def cross_attention(
 
 
 def _with_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
-    """Combine a mask (count, keys) and a bias (1, heads, queries, keys) into one attention mask."""
-    if mask is None:
-        return bias
-    wide = mask[:, None, None, :]
-    if bias is None:
-        return wide
-    return bias.masked_fill(~wide, float("-inf"))
+    """Combine a mask and a bias (1, heads, queries, keys) into one attention mask."""
+    if mask is None or bias is None:
+        return bias if mask is None else mask
+    return bias.masked_fill(~mask, float("-inf"))
 
 
 def _attention(
@@ -168,7 +155,7 @@ def _attention(
 
 
 def has_kernel(query: Tensor) -> bool:
-    """Whether a kernel can compute attention over ragged rows without padding."""
+    """Tell whether a kernel can compute attention over ragged rows without padding."""
     return query.is_cuda and query.dtype in _HALF and query.shape[-1] % 8 == 0
 
 
@@ -269,7 +256,7 @@ class DecoderWeights(NamedTuple):
 
 
 def linear_of(*modules: nn.Linear) -> Linear:
-    """The weights of linear modules with the same input, as one matrix."""
+    """Return the weights of linear modules with the same input, as one matrix."""
     if len(modules) == 1:
         return Linear(modules[0].weight, modules[0].bias)
     weights: list[Tensor] = [module.weight for module in modules]
@@ -290,7 +277,7 @@ def check_activation(activation: str) -> None:
 
 
 def cast_weights(part: Any, dtype: torch.dtype) -> Any:
-    """The same named tuple with every tensor in another precision."""
+    """Return the same named tuple with every tensor in another precision."""
     if isinstance(part, Tensor):
         return part.to(dtype)
     if part is None:
@@ -347,7 +334,7 @@ class EncodedInputs:
 
 
 def shift_labels(labels: Tensor, signs: SpecialTokens) -> Tensor:
-    """The decoder's input before each label: the start, then the labels before it."""
+    """Return the decoder's input before each label: the start, then the labels before it."""
     inputs = labels.new_full(labels.shape, signs.pad)
     inputs[:, 0] = signs.start
     before = labels[:, :-1]
@@ -356,7 +343,7 @@ def shift_labels(labels: Tensor, signs: SpecialTokens) -> Tensor:
 
 
 def mean_loss(scores: Tensor, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
-    """The mean cross-entropy over the labels, weighted if the batch has weights."""
+    """Return the mean cross-entropy over the labels, weighted if the batch has weights."""
     losses = F.cross_entropy(
         scores.float().flatten(0, 1),
         batch.labels.flatten(),

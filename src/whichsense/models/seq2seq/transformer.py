@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,12 +34,9 @@ from whichsense.models.seq2seq.ragged import (
 # They are functions, not modules: the same code runs over float32 parameters in training and over a
 # bfloat16 copy with joined matrices in inference, and one compiled layer serves all layers.
 
-Read = Callable[[Tensor], Tensor]
-"""Cross-attention of a decoder layer: queries (count, length, heads, width) → contexts of the same shape."""
-
 
 def apply(linear: Linear, x: Tensor) -> Tensor:
-    """A linear layer in the precision of its input. Parameters may have a higher one."""
+    """Apply a linear layer in the precision of its input. Parameters may have a higher one."""
     bias = None if linear.bias is None else linear.bias.to(x.dtype)
     return F.linear(x, linear.weight.to(x.dtype), bias)
 
@@ -55,13 +51,13 @@ def normalised(x: Tensor, norm: Norm, style: Style) -> Tensor:
 
 
 def added(x: Tensor, change: Tensor, norm: Norm, style: Style, training: bool) -> Tensor:
-    """The residual sum of a block, normalized in the post-norm family."""
+    """Return the residual sum of a block, normalized in the post-norm family."""
     x = x + F.dropout(change, style.dropout, training)
     return x if style.norm_first else normalised(x, norm, style)
 
 
 def _entry(x: Tensor, norm: Norm, style: Style) -> Tensor:
-    """The input of a block, normalized in the pre-norm family."""
+    """Return the input of a block, normalized in the pre-norm family."""
     return normalised(x, norm, style) if style.norm_first else x
 
 
@@ -94,7 +90,7 @@ def encoder_layer(
 
 
 def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, Tensor]:
-    """Keys and values of the encoded tokens for one decoder layer: (tokens, heads, width) each."""
+    """Return keys and values of the encoded tokens for one decoder layer: (tokens, heads, width) each."""
     shape = (-1, style.heads, style.width)
     return apply(w.key, memory).view(shape), apply(w.value, memory).view(shape)
 
@@ -102,16 +98,13 @@ def memory_of(memory: Tensor, w: CrossAttention, style: Style) -> tuple[Tensor, 
 def decoder_layer(
     x: Tensor,
     w: DecoderWeights,
-    memory: Tensor | Read,
+    memory: Tensor,
     rows: RaggedRows,
     bias: Tensor | None,
     style: Style,
     training: bool,
 ) -> Tensor:
-    """All positions of the targets at once: (count, length, size) → the same shape.
-
-    `memory` is the encoded tokens, or another cross-attention.
-    """
+    """Compute all positions of the targets at once: (count, length, size) → the same shape."""
     count, length, _ = x.shape
     dropout = style.attention_dropout if training else 0.0
     h = _entry(x, w.attention.norm, style)
@@ -133,11 +126,8 @@ def decoder_layer(
 
     h = _entry(x, w.cross.norm, style)
     query = apply(w.cross.query, h).view(count, length, style.heads, style.width)
-    if isinstance(memory, Tensor):
-        pair = memory_of(memory, w.cross, style)
-        context = cross_attention(query, *pair, rows, scale=style.scale, dropout=dropout)
-    else:
-        context = memory(query)
+    pair = memory_of(memory, w.cross, style)
+    context = cross_attention(query, *pair, rows, scale=style.scale, dropout=dropout)
     change = apply(w.cross.out, context.reshape(count, length, -1))
     x = added(x, change, w.cross.norm, style, training)
     return _feed_forward(x, w.feed, style, training)
@@ -153,7 +143,7 @@ def decoder_step(
     memory_mask: Tensor | RaggedRows | None,
     style: Style,
 ) -> Tensor:
-    """One position of each hypothesis: (questions · beams, size) → the same shape.
+    """Compute one position of each hypothesis: (questions · beams, size) → the same shape.
 
     `memory` is padded, with a mask or none, or end to end, with the places of the questions as mask. `cache` holds keys
     and values of the earlier positions and gets those of this one. The hypotheses of a question are queries over one
@@ -192,7 +182,7 @@ def decoder_step(
 
 
 def family_of(model: Any) -> Bart | T5:
-    """The family of a checkpoint, by its config. `model` is the transformers model whose parameters are read."""
+    """Return the family of a checkpoint, by its config. `model` is the transformers model whose parameters are read."""
     kind = model.config.model_type
     if kind == "bart":
         return Bart(model.config)
@@ -218,15 +208,19 @@ class _Family:
             for layer in self._layers(model, "decoder")
         ]
 
+    def _attention(self, layer: Any) -> SelfAttention:
+        *joined, out, norm = self._modules(layer, False)
+        return SelfAttention(linear_of(*joined), linear_of(out), norm_of(norm))
+
+    def _cross(self, layer: Any) -> CrossAttention:
+        *linear, norm = self._modules(layer, True)
+        return CrossAttention(*map(linear_of, linear), norm_of(norm))
+
     def _layers(self, model: Any, side: str) -> Any:
         raise NotImplementedError
 
-    @staticmethod
-    def _attention(layer: Any) -> SelfAttention:
-        raise NotImplementedError
-
-    @staticmethod
-    def _cross(layer: Any) -> CrossAttention:
+    def _modules(self, layer: Any, cross: bool) -> tuple[Any, ...]:
+        """Return an attention's query, key, value, output and norm."""
         raise NotImplementedError
 
     @staticmethod
@@ -253,29 +247,21 @@ class Bart(_Family):
     def _layers(self, model: Any, side: str) -> Any:
         return getattr(model.model, side).layers
 
-    @staticmethod
-    def _attention(layer: Any) -> SelfAttention:
-        parts = layer.self_attn
-        joined = linear_of(parts.q_proj, parts.k_proj, parts.v_proj)
-        out = linear_of(parts.out_proj)
-        return SelfAttention(joined, out, norm_of(layer.self_attn_layer_norm))
-
-    @staticmethod
-    def _cross(layer: Any) -> CrossAttention:
-        parts = layer.encoder_attn
-        return CrossAttention(
-            query=linear_of(parts.q_proj),
-            key=linear_of(parts.k_proj),
-            value=linear_of(parts.v_proj),
-            out=linear_of(parts.out_proj),
-            norm=norm_of(layer.encoder_attn_layer_norm),
+    def _modules(self, layer: Any, cross: bool) -> tuple[Any, ...]:
+        name = "encoder_attn" if cross else "self_attn"
+        own = getattr(layer, name)
+        return (
+            own.q_proj,
+            own.k_proj,
+            own.v_proj,
+            own.out_proj,
+            getattr(layer, f"{name}_layer_norm"),
         )
 
     @staticmethod
     def _feed(layer: Any) -> FeedForward:
-        up = linear_of(layer.fc1)
-        down = linear_of(layer.fc2)
-        return FeedForward(up, None, down, norm_of(layer.final_layer_norm))
+        norm = norm_of(layer.final_layer_norm)
+        return FeedForward(linear_of(layer.fc1), None, linear_of(layer.fc2), norm)
 
     def embedded(
         self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
@@ -291,8 +277,7 @@ class Bart(_Family):
     def encoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
         return None
 
-    def decoder_bias(self, model: Any, length: int, dtype: torch.dtype) -> Tensor | None:
-        return None
+    decoder_bias = encoder_bias
 
     def step_bias(self, model: Any, position: Tensor, length: int, dtype: torch.dtype) -> Tensor:
         is_before = torch.arange(length, device=position.device) <= position
@@ -332,34 +317,19 @@ class T5(_Family):
     def _layers(self, model: Any, side: str) -> Any:
         return getattr(model, side).block
 
-    @staticmethod
-    def _attention(block: Any) -> SelfAttention:
-        part = block.layer[0]
-        inner = part.SelfAttention
-        joined = linear_of(inner.q, inner.k, inner.v)
-        return SelfAttention(joined, linear_of(inner.o), norm_of(part.layer_norm))
-
-    @staticmethod
-    def _cross(block: Any) -> CrossAttention:
-        part = block.layer[1]
-        inner = part.EncDecAttention
-        return CrossAttention(
-            query=linear_of(inner.q),
-            key=linear_of(inner.k),
-            value=linear_of(inner.v),
-            out=linear_of(inner.o),
-            norm=norm_of(part.layer_norm),
-        )
+    def _modules(self, layer: Any, cross: bool) -> tuple[Any, ...]:
+        part = layer.layer[1 if cross else 0]
+        own = part.EncDecAttention if cross else part.SelfAttention
+        return own.q, own.k, own.v, own.o, part.layer_norm
 
     @staticmethod
     def _feed(block: Any) -> FeedForward:
         part = block.layer[-1]
         dense = part.DenseReluDense
-        down = linear_of(dense.wo)
-        norm = norm_of(part.layer_norm)
-        if hasattr(dense, "wi_0"):  # gated, as in T5 1.1
-            return FeedForward(linear_of(dense.wi_0), linear_of(dense.wi_1), down, norm)
-        return FeedForward(linear_of(dense.wi), None, down, norm)
+        is_gated = hasattr(dense, "wi_0")  # as in T5 1.1
+        up = linear_of(dense.wi_0 if is_gated else dense.wi)
+        gate = linear_of(dense.wi_1) if is_gated else None
+        return FeedForward(up, gate, linear_of(dense.wo), norm_of(part.layer_norm))
 
     def embedded(
         self, model: Any, side: str, ids: Tensor, position: Tensor, dtype: torch.dtype
