@@ -18,7 +18,7 @@ from whichsense.errors import BadConfig, BadInput
 from whichsense.lab.compact.lists import Pack, PairTensors, load_lists
 from whichsense.lab.compact.questions import DataConfig, ListConfig
 from whichsense.lab.train.tiny import located
-from whichsense.models.bases import load_config, load_tokenizer
+from whichsense.models.bases import load_base, load_config, load_tokenizer
 from whichsense.models.compact.encoder import (
     BEGIN,
     END,
@@ -29,7 +29,13 @@ from whichsense.models.compact.encoder import (
     WEIGHTS,
 )
 from whichsense.models.compact.export import CONFIG, VERIFIER, WORD_TOP, WRITER_LAYERS, load
-from whichsense.models.compact.nets import UNLEARNT, CompactConfig, CompactNet, QuantizedLinear
+from whichsense.models.compact.nets import (
+    UNLEARNT,
+    CompactConfig,
+    CompactNet,
+    QuantizedLinear,
+    from_bert,
+)
 from whichsense.types import frozen
 
 # First scales of the int8 codes, taken from the activations of a batch.
@@ -125,17 +131,6 @@ class Start:
         net.load_state_dict(weights)
         return net
 
-    def averaged(self, net: CompactNet, share: float) -> CompactNet:
-        """The mean of a network that was trained from this one and this one, which counts `share`."""
-        # A network of its own: `net` may go on training.
-        mean = CompactNet(net.config)
-        weights = {
-            name: value.detach().cpu().lerp(self.state[name], share)
-            for name, value in net.state_dict().items()
-        }
-        mean.load_state_dict(weights)
-        return mean
-
 
 def round_words(words: Tensor) -> Tensor:
     """Word vectors as the int8 weights folder holds them: the writer trains with the vectors that it will run with."""
@@ -229,6 +224,13 @@ def encoder_shape(base: str, early: int) -> CompactConfig:
         early=min(early, config.num_hidden_layers - 1),
         epsilon=config.layer_norm_eps,
     )
+
+
+def untrained(base: str, early: int = 1) -> Start:
+    """Return a base as the compact encoder that it would become."""
+    shape = encoder_shape(base, early)
+    net = from_bert(load_base(located(base)).state_dict(), shape)
+    return Start(Path(base), shape, load_vocabulary(base), net.state_dict())
 
 
 # What the teacher and the encoder share as tasks: lists of passages to train on, and how batches are

@@ -142,15 +142,6 @@ class RaggedArray:
         starts.append(np.array([end]))
         return cls(np.concatenate(values), np.concatenate(starts))
 
-    def take(self, rows: Ints) -> RaggedArray:
-        """Some rows, in the order given."""
-        sizes = self.sizes(rows)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        # For every item of the result, its place in the values.
-        shifts = self.starts[rows] - starts[:-1]
-        places = np.arange(starts[-1]) + np.repeat(shifts, sizes)
-        return RaggedArray(self.values[places], starts)
-
     def __getitem__(self, row: int) -> Ints:
         first = self.starts[row]
         end = self.starts[row + 1]
@@ -260,17 +251,8 @@ class Pack:
             arrays[name] = RaggedArray.concatenate(parts, shifts)
         return cls(**arrays, asked=tuple(asked))
 
-    def extended_with(self, other: Pack) -> Pack:
-        """With further lists over the same passages."""
-        arrays = {}
-        for name in _LIST_ARRAYS:
-            parts = [getattr(self, name), getattr(other, name)]
-            arrays[name] = RaggedArray.concatenate(parts)
-        return replace(self, **arrays, asked=self.asked + other.asked)
 
-
-_LIST_ARRAYS = ("questions", "slots", "spans")
-_ARRAYS = (*_LIST_ARRAYS, "titles", "texts")
+_ARRAYS = ("questions", "slots", "spans", "titles", "texts")
 
 
 def _question(table: dict[str, Any]) -> TrainingQuestion:
@@ -318,12 +300,6 @@ def to_pair_places(places: NDArray[np.int64], first: Any, title: Any) -> NDArray
     """
     moved: NDArray[np.int64] = places + first + (places >= title)
     return moved
-
-
-def to_passage_places(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
-    """The inverse of `to_pair_places`."""
-    moved = places - first
-    return torch.where(moved >= title, moved - 1, moved)
 
 
 def build_pairs(

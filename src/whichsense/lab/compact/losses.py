@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.lab.compact.batches_of_lists import (
-    TEACHER_TOKENS,
-    ListBatch,
-    SoftLabels,
-    build_list_batch,
-)
+from whichsense.lab.compact.batches_of_lists import ListBatch, SoftLabels, build_list_batch
 from whichsense.lab.compact.lists import Pack
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import group_batches
@@ -190,11 +186,11 @@ _LEAST_SHARE = 0.003  # a passage that is less likely changes nothing
 _BATCH = 16  # lists
 _ARTICLES = ("the", "a", "an")
 _Pieces = tuple[int, ...]
-_ReadLists = Callable[[ListBatch], Mapping[str, Tensor]]
+_TOKENS = 6  # likeliest first and last tokens of a passage that strings are made of
 
 
 def evaluate_lists(
-    read: _ReadLists, pack: Pack, tokenizer: Tokenizer, longest: int, device: torch.device
+    model: Any, pack: Pack, tokenizer: Tokenizer, longest: int, device: torch.device
 ) -> dict[str, float]:
     """`exact`: the share of lists whose best string is a gold answer; `top1`, `top5`: whose best passages hold one."""
     totals = {"exact": 0, "top1": 0, "top5": 0}
@@ -202,7 +198,7 @@ def evaluate_lists(
         return dict.fromkeys(totals, 0.0)
     articles = {tuple(tokenizer.ids(article)) for article in _ARTICLES}
     for numbers, batch in all_batches(pack, longest):
-        output = read(to_device(batch, device))
+        output = model.read(*to_device(batch, device).pairs[:3])
         # Strings are put together one by one, which would stall a GPU.
         relevance = output["relevance"].cpu()
         span = output["span"].cpu()
@@ -261,7 +257,7 @@ def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
     best_tokens = []
     for logs in start_end(span[None].float(), region[None]):
         # A pair may be shorter than the number of tokens that are wanted.
-        best = logs[0].topk(min(TEACHER_TOKENS, logs.shape[1]))
+        best = logs[0].topk(min(_TOKENS, logs.shape[1]))
         tokens = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         best_tokens.append(list(tokens))
     return best_tokens

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from whichsense import sample
-from whichsense.errors import BadConfig, BadInput
-from whichsense.files import read_jsonl, write_atomically
+from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.jobs.limits import Progress, silent
 from whichsense.lab.compact.questions import DataConfig, contains_answer
-from whichsense.lab.compact.support_edits import ClaimSource, falsify, join_sentences
 from whichsense.lab.compact.topics import Topics, topic_of
 from whichsense.lab.compact.verifier_task import BROKEN, EMPTY
 from whichsense.lab.datasets import (
@@ -63,22 +61,6 @@ def is_held_out(example: SupportExample) -> bool:
     """Whether an example is kept to evaluate on."""
     digest = hashlib.sha256(f"support {example.group}".encode()).digest()
     return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
-
-
-def save_examples(examples: Sequence[SupportExample], path: Path) -> None:
-    lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in examples]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(lines))
-
-
-def load_examples(path: Path) -> Iterator[SupportExample]:
-    for number, row in read_jsonl(path):
-        try:
-            yield SupportExample(**row)
-        except TypeError:
-            raise BadInput(
-                f"{path}, line {number}: not an example of the support judge. Remove the file: it is built again."
-            ) from None
 
 
 # Examples from questions with answers: a claim for each answer, true or false by the passage.
@@ -218,10 +200,10 @@ class _Page:
                 yield self._example(false[-1], self.passage, supported=False)
         if len(true) > 1:
             first, second = rng.sample(true, 2)
-            claim = join_sentences(first, second, rng)
+            claim = f"{first} {second}"
             yield self._example(claim, self.passage, supported=True)
         if true and false:
-            claim = join_sentences(rng.choice(true), rng.choice(false), rng)
+            claim = f"{rng.choice(true)} {rng.choice(false)}"
             yield self._example(claim, self.passage, supported=False)
 
     def _elsewhere(
@@ -245,9 +227,8 @@ class _Page:
 FEEDBACK = "feedback"
 _UNSUPPORTED = ("Wrong-Grounding", "Unverifiable")
 _FEWEST_WORDS = 5
-_SILVER_TRUE = (
-    0.6  # share of a sentence's terms that its passages must have, beside all numbers and names
-)
+# The share of a sentence's terms that its passages must have, beside all numbers and names.
+_SILVER_TRUE = 0.6
 
 
 def feedback_examples(questions: Sequence[FeedbackQuestion]) -> Iterator[SupportExample]:
@@ -324,29 +305,82 @@ def grounded_answer_examples(
                     yield SupportExample(text, passage.title, beside, supported, "grounded", group)
 
 
-# Examples from passages alone: their own sentences, shortened, reworded, joined or made false.
-#
-# What supports a sentence supports its shortened form; a passage that says less than the sentence
-# does not support it.
+# Examples from passages alone: their own sentences, said, made false or taken out of the passage.
 
 _EXAMPLES = 4  # of a passage
+_JOINED = 0.3  # how often another sentence of the passage is claimed, too
+_FEWEST_CLAIMED, _MOST_CLAIMED = 7, 45  # words
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
+# A run of capitalized words that does not begin a sentence.
+_NAME = re.compile(
+    r"(?<=[a-z,;)] )(?:[A-Z][\w'’.-]*\w(?: (?:of|the|de|and) (?=[A-Z])| (?=[A-Z]))?)+"
+)
+_VERB = re.compile(r"\b(?:was|is|were|are|had|has|have|can|could|will|would|did|does)\b( not)?")
 _NEIGHBOURS = 12  # passages that are looked at for a sentence
 # Of the terms of a sentence: from which share on a neighbour supports it, and from which to which it does not.
 _FROM_PASSAGES_SILVER_TRUE = 0.95
 _SILVER_FALSE = (0.3, 0.8)
 
 
+def falsify(sentence: str, passage: str, rng: random.Random) -> str | None:
+    """Put another number or name of the passage in the place of one, or negate a verb; return None where neither can be
+    done."""
+    for pattern in rng.sample((_NUMBER, _NAME, _VERB), 3):
+        matches = list(pattern.finditer(sentence))
+        if not matches:
+            continue
+        match = rng.choice(matches)
+        if pattern is _VERB:
+            verb, _, denied = match[0].partition(" ")
+            choices = [verb if denied else f"{verb} not"]
+        else:
+            said = set(sentence.split())
+            found = {other[0] for other in pattern.finditer(passage)}
+            choices = sorted(one for one in found if not said & set(one.split()))
+        if choices:
+            changed = sentence[: match.start()] + rng.choice(choices) + sentence[match.end() :]
+            if changed not in passage:
+                return changed
+    return None
+
+
 def passage_examples(
     passage: Passage, rng: random.Random, most: int = _EXAMPLES
 ) -> Iterator[SupportExample]:
-    """Examples of a passage's sentences, supported and unsupported ones in turn."""
-    source = ClaimSource(passage)
+    """Yield examples of a passage's sentences, unsupported and supported ones in turn."""
+    every = sentences(" ".join(passage.text.split()))
+    claims = [one for one in every if _is_claim(one)]
+    if not claims or len(every) < 2:
+        return
     group = f"page {passage.title}"
     for number in range(most):
-        drawn = source.draw(rng, supported=number % 2 == 1)
-        if drawn is not None:
-            claim, text, kind = drawn
-            yield SupportExample(claim, source.title, text, number % 2 == 1, kind, group)
+        claim = rng.choice(claims)
+        others = [one for one in every if one != claim]
+        text, source, supported = " ".join(every), "said", number % 2 == 1
+        changed: str | None = claim
+        if not supported and rng.random() < 0.5:
+            changed, source = falsify(claim, text, rng), "made false"
+        elif not supported:
+            text, source = " ".join(others), "unsaid"
+            if not _adds(claim, f"{passage.title} {text}"):
+                changed = None
+        if changed is not None:
+            if rng.random() < _JOINED:
+                changed = f"{rng.choice(others)} {changed}"
+            yield SupportExample(changed, passage.title, text, supported, source, group)
+
+
+def _is_claim(sentence: str) -> bool:
+    """Return whether a sentence is whole, of a usual length, and names or counts something."""
+    is_whole = sentence[:1].isupper() and sentence.endswith(".")
+    count = len(sentence.split())
+    return is_whole and _FEWEST_CLAIMED <= count <= _MOST_CLAIMED and _adds(sentence, "")
+
+
+def _adds(sentence: str, text: str) -> bool:
+    """Return whether a sentence has a number or a name that a text lacks."""
+    said = {term.form for term in terms(text)}
+    return any(term.kind != "word" and term.form not in said for term in terms(sentence))
 
 
 def neighbour_examples(
@@ -356,10 +390,10 @@ def neighbour_examples(
 
     At most one neighbour that supports it and one that does not, though it is about the same.
     """
-    source = ClaimSource(passage)
-    if not source.claims:
+    claims = [one for one in sentences(passage.text) if _is_claim(one)]
+    if not claims:
         return
-    claim = rng.choice(source.claims)
+    claim = rng.choice(claims)
     group = f"page {passage.title}"
     wanted = {True, False}
     for hit in index.search_many([claim], _NEIGHBOURS, "bm25")[0]:
@@ -414,16 +448,12 @@ class SupportData:
     """Datasets whose questions, and near copies of them, must not be learnt from."""
     folder: str = ""
     """The folder of the datasets, if it is not where `whichsense data` looks."""
-    examples: str = ""
-    """The file that keeps all examples, once they are built; empty: none."""
     limit: int = 0
     """Use only so many records of each kind; 0: all."""
     dev_limit: int = 0
 
     def paths(self) -> list[Path]:
-        """The files whose checksums a run records: all examples if they are kept, else what they are made of."""
-        if self.examples:
-            return [file for file in (Path(self.examples),) if file.exists()]
+        """Return the files whose checksums a run records: what the examples are made of."""
         files = DataConfig(topics=self.topics).topic_files
         names = (*self.grounded, self.train, self.dev, self.grounded_answers)
         for name in filter(None, names):
@@ -433,15 +463,10 @@ class SupportData:
 
 
 def read_examples(data: SupportData, progress: Progress = silent) -> list[SupportExample]:
-    """The examples, of their file or built."""
-    file = Path(data.examples) if data.examples else None
-    if file and file.exists():
-        return list(load_examples(file))
+    """Build all examples that the data give."""
     examples = list(_build(data, progress))
     if not examples:
         raise BadConfig("data: nothing to learn from. Name topics, datasets or an index.")
-    if file:
-        save_examples(examples, file)
     return examples
 
 

@@ -18,13 +18,7 @@ from torch.nn import functional as F
 
 from whichsense.errors import BadConfig
 from whichsense.jobs.limits import Progress, show_progress, silent
-from whichsense.lab.compact.list_task import (
-    Start,
-    draw_numbers,
-    encoder_shape,
-    load_start,
-    load_vocabulary,
-)
+from whichsense.lab.compact.list_task import Start, draw_numbers, load_start, untrained
 from whichsense.lab.compact.lists import CachedTokenizer, Ints, RaggedArray
 from whichsense.lab.compact.scorer_fitting import fit
 from whichsense.lab.compact.support_examples import (
@@ -37,12 +31,10 @@ from whichsense.lab.compact.support_examples import (
 from whichsense.lab.compact.verifier_task import area_under_curve
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, group_batches
-from whichsense.lab.train.tiny import located
-from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder import CompactModel, Tokenizer, pair
 from whichsense.models.compact.export import VERIFIER
 from whichsense.models.compact.graphs import support
-from whichsense.models.compact.nets import SupportNet, from_bert, own_weights, set_quantization
+from whichsense.models.compact.nets import SupportNet, own_weights, set_quantization
 from whichsense.models.compact.scorer import Net
 from whichsense.models.compact.support_judge import (
     LONGEST_CLAIM,
@@ -249,15 +241,13 @@ class SupportTask(Task[SupportNet, SupportBatch]):
 
     def __init__(self, options: SupportOptions) -> None:
         self.options = options
-        self.start = _load_model(options.model)
+        model = options.model
+        self.start = load_start(model.start) if model.start else untrained(model.base, model.early)
         self.tokenizer = CachedTokenizer.of(self.start.vocabulary)
-        self.examples = self._load_examples()
-        self.probabilities = self._draw_probabilities()
-
-    def _load_examples(self) -> EncodedExamples:
         with show_progress("building examples", "passages") as progress:
-            examples = read_examples(self.options.data, progress)
-        return EncodedExamples.encode(examples, self.tokenizer)
+            self.given = read_examples(options.data, progress)
+        self.examples = EncodedExamples.encode(self.given, self.tokenizer)
+        self.probabilities = self._draw_probabilities()
 
     def _draw_probabilities(self) -> NDArray[np.float64]:
         """How often each example is drawn: never, if it is held out, or if people judged it."""
@@ -357,19 +347,10 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         if self.start.config is None:
             return
         export_adapters(folder / ADAPTERS, self.start, folder)
-        data = self.options.data
         if not (folder / NETS).exists():
             with show_progress("fitting the support judge", "examples") as progress:
-                nets = fit_nets(folder, read_examples(data), self.options.fitted, progress)
+                nets = fit_nets(folder, self.given, self.options.fitted, progress)
             nets.save(folder / NETS)
-
-
-def _load_model(model: _SupportModel) -> Start:
-    if model.start:
-        return load_start(model.start)
-    shape = encoder_shape(model.base, model.early)
-    net = from_bert(load_base(located(model.base)).state_dict(), shape)
-    return Start(Path(), shape, load_vocabulary(model.base), net.state_dict())
 
 
 def export_adapters(file: Path, start: Start, folder: Path) -> None:

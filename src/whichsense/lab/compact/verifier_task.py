@@ -17,13 +17,8 @@ from torch.nn import functional as F
 
 from whichsense.errors import BadConfig, require
 from whichsense.lab.compact import losses
-from whichsense.lab.compact.encoder_task import (
-    EncoderBatch,
-    EncoderOptions,
-    EncoderTask,
-    ListGroup,
-    build_groups,
-)
+from whichsense.lab.compact.batches_of_lists import ListBatch
+from whichsense.lab.compact.encoder_task import EncoderOptions, EncoderTask, ListGroup, build_groups
 from whichsense.lab.compact.lists import ListBuilder, Pack
 from whichsense.lab.compact.questions import CorpusQuestions, TrainingQuestion, build_corpus
 from whichsense.lab.compact.topics import TopicRewrite, Topics, split_topics, topic_of
@@ -300,7 +295,7 @@ class FluencyBatch(NamedTuple):
 class VerifierBatch(NamedTuple):
     """Lists as the encoder learns them, and texts."""
 
-    lists: EncoderBatch
+    lists: ListBatch
     texts: FluencyBatch
 
 
@@ -332,18 +327,13 @@ class VerifierTask(EncoderTask):
         rewrites = ListGroup(
             build_rewrite_lists(self.topics, self.vocabulary),
             share=settings.share,
-            score_folder=None,
             thinning=settings.emptied,
         )
         judged = build_judged_lists(self.topics, self.vocabulary)
         if not len(judged):
             return [*groups, rewrites]
         share = settings.judged * settings.share
-        return [
-            *groups,
-            replace(rewrites, share=settings.share - share),
-            ListGroup(judged, share, score_folder=None),
-        ]
+        return [*groups, replace(rewrites, share=settings.share - share), ListGroup(judged, share)]
 
     def build(self) -> CompactNet:
         """The encoder, whose tables and first layers stay as they are."""

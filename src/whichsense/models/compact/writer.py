@@ -27,19 +27,15 @@ ANSWER = 62
 RESTORE = 63
 SITUATE = 64
 BETWEEN = 65
-WAYS = {"reading": 66, "open": 67, "exact": 68}
-"""Signs for ways of asking a question about a passage: while reading it, without seeing it, and unambiguously."""
 SIGNS = 72  # tokens below this number have vectors of the writer's own
-# Tokens of prompts, of what is written, and of an answer with its question.
+# Tokens of prompts, and of what is written.
 LONGEST = 144
 LONGEST_OUTPUT = 28
-LONGEST_ASKED = 44
 # Kinds of tokens: the question, the rest of the prompt, what is written.
 _ASKED = 0
 _TOLD = 1
 WRITTEN = 2
 _STOP = 1012  # the full stop
-BAR = 1064  # `|`, between an answer and its question if both are written
 _LONGEST_ANSWER = 24
 _LONGEST_TITLE = 16
 _LONGEST_OTHERS = 36
@@ -130,13 +126,6 @@ def answering(question: Sequence[int], windows: Sequence[Window]) -> Prompt:
         if width >= _NARROWEST:
             ids += window.cut(_NARROW_TITLE, width)
     return Prompt(ids[:LONGEST], min(asked, LONGEST))
-
-
-def asking(way: int, window: Window) -> Prompt:
-    """`[CLS] way [SEP] title | text [SEP]`, which an answer from the text, a bar and its question continue."""
-    ids = [BEGIN, way, END]
-    width = LONGEST - len(ids) - min(len(window.title), _LONGEST_TITLE) - 2
-    return Prompt([*ids, *window.cut(_LONGEST_TITLE, width)], len(ids))
 
 
 # Rewrites as edits of the question: find the edits, and apply them with the evidence's spelling.
