@@ -19,9 +19,9 @@ from whichsense.lab.compact.marked_answers import (
     find_answers,
     find_firms,
     label_of_rewrite,
+    mark_firms,
+    mark_topics,
     read_firm_corpora,
-    read_firms,
-    read_topics,
 )
 from whichsense.lab.train.chain import train_recipe
 from whichsense.lab.train.recipes import HOMES
@@ -70,7 +70,8 @@ def firms(tmp_path: Path) -> Path:
 
 
 def test_answers_of_a_firm_are_marked_where_they_stand(firms: Path) -> None:
-    first, second = read_firms(firms)
+    first, second, *without = mark_firms(firms)
+    assert {one.question for one in without} == {"who wrote it"}
     marked = {
         one.title: [one.text[a.start : a.end] for a in one.answers] for one in (first, second)
     }
@@ -95,7 +96,7 @@ def test_firms_are_corpora_to_measure_on(firms: Path) -> None:
 
 def test_a_true_rewrite_gives_the_label_of_its_answer() -> None:
     folder = next(home / "topics" for home in HOMES if (home / "topics").exists())
-    example = next(iter(read_topics([folder])))
+    example = next(one for one in mark_topics([folder]) if any(a.label for a in one.answers))
     labels = [one.label for one in example.answers if one.label]
     assert labels
     for label in labels:

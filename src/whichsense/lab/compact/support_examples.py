@@ -352,22 +352,30 @@ def passage_examples(
     claims = [one for one in every if _is_claim(one)]
     if not claims or len(every) < 2:
         return
-    group = f"page {passage.title}"
     for number in range(most):
         claim = rng.choice(claims)
-        others = [one for one in every if one != claim]
-        text, source, supported = " ".join(every), "said", number % 2 == 1
-        changed: str | None = claim
-        if not supported and rng.random() < 0.5:
-            changed, source = falsify(claim, text, rng), "made false"
-        elif not supported:
-            text, source = " ".join(others), "unsaid"
-            if not _adds(claim, f"{passage.title} {text}"):
-                changed = None
-        if changed is not None:
-            if rng.random() < _JOINED:
-                changed = f"{rng.choice(others)} {changed}"
-            yield SupportExample(changed, passage.title, text, supported, source, group)
+        text, changed, source = " ".join(every), claim, "said"
+        if number % 2 == 0:
+            text, changed, source = _unsupported(claim, every, passage.title, rng)
+        if rng.random() < _JOINED:
+            other = rng.choice([one for one in every if one != claim])
+            changed = changed and f"{other} {changed}"
+        if changed:
+            group = f"page {passage.title}"
+            is_said = source == "said"
+            yield SupportExample(changed, passage.title, text, is_said, source, group)
+
+
+def _unsupported(
+    claim: str, every: Sequence[str], title: str, rng: random.Random
+) -> tuple[str, str, str]:
+    """Make a passage's sentence false, or take it out of the passage: return the text, the claim, empty where that
+    cannot be done, and which it is."""
+    if rng.random() < 0.5:
+        text = " ".join(every)
+        return text, falsify(claim, text, rng) or "", "made false"
+    text = " ".join(one for one in every if one != claim)
+    return text, claim if _adds(claim, f"{title} {text}") else "", "unsaid"
 
 
 def _is_claim(sentence: str) -> bool:

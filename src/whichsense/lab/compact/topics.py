@@ -42,6 +42,9 @@ class TopicRewrite:
     """The number of the answer, from 0 on."""
     kind: str = ""
     """The way in which it is false; empty: it is true."""
+    passage: str = ""
+    support: str = ""
+    """What the passage says of it."""
 
 
 @frozen
@@ -205,7 +208,13 @@ def _parse_question(row: dict[str, Any]) -> Question:
 
 def _parse_rewrites(row: dict[str, Any]) -> tuple[str, tuple[TopicRewrite, ...]]:
     rewrites = [
-        TopicRewrite(line["question"], line["answer"], line.get("kind", ""))
+        TopicRewrite(
+            line["question"],
+            line["answer"],
+            line.get("kind", ""),
+            line.get("passage", ""),
+            line.get("support", ""),
+        )
         for line in (*row["true"], *row["false"])
     ]
     return row["id"], tuple(rewrites)

@@ -128,9 +128,6 @@ class CompactLayer(nn.Module):
     """BERT's layer: attention and feed-forward, each followed by its LayerNorm. All four inputs are quantized, but for
     layers of plain `nn.Linear`."""
 
-    beside: nn.Module | None = None
-    """Of an adapter: what is added to the output of the feed-forward network."""
-
     def __init__(self, config: CompactConfig, linear: type[nn.Linear] = QuantizedLinear) -> None:
         super().__init__()
         self.attention = Attention(config, linear)
@@ -139,6 +136,7 @@ class CompactLayer(nn.Module):
         self.narrow = linear(config.inner, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
         self.dropout = nn.Dropout(config.dropout)
+        self.beside: nn.Module | None = None  # an adapter of the feed-forward network
         if isinstance(self.narrow, QuantizedLinear):
             self.narrow.after_gelu = True
             _share_scale(self.attention)
