@@ -34,7 +34,6 @@ from whichsense.types import Passage, frozen
 # break.
 
 _PREPOSITIONS = ("in", "of", "at", "for", "by", "on", "with", "from", "as", "in the")
-_PRESENT = {"was": "is", "were": "are", "did": "does"}
 _FEWEST_WORDS = 4
 
 
@@ -94,15 +93,6 @@ def _cut(row: _Words, one: FluentText, other: FluentText, rng: random.Random) ->
     return [*row, rng.choice(_PREPOSITIONS)]
 
 
-def _double(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """Some words come again, sometimes behind an *and* or a preposition."""
-    length = rng.randint(1, 3)
-    first = rng.randrange(0, len(row) - length + 1)
-    part = row[first : first + length]
-    link = rng.choice(["and", "in", "of", "", "", "the"])
-    return row[: first + length] + [link] * bool(link) + part + row[first + length :]
-
-
 def _splice(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
     """A part of another text stands within this one."""
     foreign = other.text.rstrip("?").split()
@@ -127,35 +117,15 @@ def _drop(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -
     return row[:place] + row[place + 1 :]
 
 
-def _restart(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """Another beginning of a question stands before this one's end: *Based on when was the last time …*."""
-    begin = other.text.rstrip("?").split()[: rng.randint(2, 4)]
-    return begin + row[rng.randint(0, 1) :]
-
-
-def _change_tense(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
-    """The verb's time is not the one that is said: *Who is the king in 1911?*"""
-    has_year = any(word.strip("?,")[:4].isdigit() for word in row)
-    for place, word in enumerate(row[:4]):
-        if has_year and word.lower() in _PRESENT:
-            return [*row[:place], _PRESENT[word.lower()], *row[place + 1 :]]
-    return None
-
-
 _WAYS: tuple[Callable[[_Words, FluentText, FluentText, random.Random], _Words | None], ...] = (
     _misplace,
     _misplace,
     _cut,
     _cut,
-    _double,
     _splice,
     _splice,
     _swap,
     _drop,
-    _restart,
-    _change_tense,
 )
 
 
