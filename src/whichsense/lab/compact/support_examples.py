@@ -357,10 +357,10 @@ def passage_examples(
         text, changed, source = " ".join(every), claim, "said"
         if number % 2 == 0:
             text, changed, source = _unsupported(claim, every, passage.title, rng)
-        if rng.random() < _JOINED:
-            other = rng.choice([one for one in every if one != claim])
-            changed = changed and f"{other} {changed}"
         if changed:
+            others = [one for one in every if one != claim]
+            joined = rng.choice(others) + " " if rng.random() < _JOINED else ""
+            changed = joined + changed
             group = f"page {passage.title}"
             is_said = source == "said"
             yield SupportExample(changed, passage.title, text, is_said, source, group)

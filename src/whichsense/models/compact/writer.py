@@ -271,13 +271,11 @@ class Surfaces:
         """The longest run from a place on that the evidence holds, in its most common spelling there."""
         places = self._places.get(inserted[at], [])
         length = 0
-        while places and at + length < len(inserted):
-            wanted = inserted[at + length]
-            longer = [place for place in places if self._token(place, length) == wanted]
-            if not longer:
-                break
-            places = longer
-            length += 1
+        longer = places
+        while longer:
+            places, length = longer, length + 1
+            wanted = inserted[at + length] if at + length < len(inserted) else END
+            longer = [place for place in places if self._token(place, length) == wanted != END]
         # A run ends where a word ends.
         while length and _continues(inserted, at + length, self._tokens):
             length -= 1
