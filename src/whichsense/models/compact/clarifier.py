@@ -50,6 +50,13 @@ def has_differing_answers(case: Case) -> bool:
     return len(group_answers(answers, weights)) > 1
 
 
+def is_a_reading_itself(case: Case) -> bool:
+    """Return whether the question, as it was asked, is the rewrite of one reading: it says which is meant."""
+    asked = split_words(case.question).bare
+    bare = [one for one in case.readings if not (one.source or one.label)]
+    return [split_words(one.question).bare for one in bare].count(asked) == 1
+
+
 def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
     """Whether the question's own words choose: all content of one label is in it, and of no other, and that option's
     rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both). A source's title does not.
@@ -210,7 +217,7 @@ def clarify(case: Case) -> Clarification | None:
         return None
     if not case.policy.careful:
         return clarify_as_annotators(case.question, case.readings)
-    if not has_differing_answers(case):
+    if is_a_reading_itself(case) or not has_differing_answers(case):
         return None
     lead, labels = _name_for_people(case.question, case.readings)
     labels = _told_apart(labels, case.readings)
