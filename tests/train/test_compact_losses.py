@@ -91,10 +91,9 @@ def test_the_teacher_is_heard_where_answers_may_be_missing() -> None:
     complete = replace(asked(), complete=True)
     spans: list[Spans] = [[ONE, TWO], [], [ONE]]
     batch = batch_of((asked(), spans), (complete, spans))
-    places = torch.arange(6).expand(6, 2, 6) + batch.pairs.heads[:, :1, None]
     relevance = torch.linspace(-1, 2, 6).view(2, 3)
-    taught = SoftLabels(relevance, places, torch.full((6, 2, 6), 0.13))
-    batch = batch._replace(taught=taught)
+    chances = batch.pairs.region / batch.pairs.region.sum(1, keepdim=True)
+    batch = batch._replace(taught=SoftLabels(relevance, chances, chances))
     output = output_of(batch)
     parts = losses.read(output, batch)
     by = {

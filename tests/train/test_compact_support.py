@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tiny_compact import exported
@@ -148,7 +147,7 @@ def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
     judge = SupportJudge(CompactModel(folder, threads=1))
     example = examples()[0]
     (row,) = judge.features([(example.claim, example.passage)])
-    (logit,) = task.logits(net.eval(), np.array([0])).tolist()
+    (logit,) = task.logits(net.eval(), [0]).tolist()
     assert row[SAYS] == pytest.approx(logit, abs=0.05)
     assert 0 < judge.supports([(example.claim, example.passage)])[0] < 1
 

@@ -142,9 +142,8 @@ def test_no_teacher_is_heard_where_answers_are_complete() -> None:
     found = []
     for complete in (False, True):
         made = batch(complete=complete)
-        places = torch.full((1, 2, 6), int(made.pairs.heads[0, 0]))
-        taught = SoftLabels(torch.tensor([[3.0]]), places, torch.ones(1, 2, 6))
-        made = made._replace(taught=taught)
+        chances = made.pairs.region / made.pairs.region.sum()
+        made = made._replace(taught=SoftLabels(torch.tensor([[3.0]]), chances, chances))
         output = {
             "span": scores(made, *gold(made)),
             "relevance": torch.zeros(1),

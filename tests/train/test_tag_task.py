@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from whichsense.models.compact.tagger import FRAME, TABLES, TAGGER, Tagger
 
 torch = pytest.importorskip("torch")
 
+from whichsense.lab.compact import tag_task
 from whichsense.lab.compact.marked_answers import (
     find_answers,
     find_firms,
@@ -116,8 +118,13 @@ def test_small_things() -> None:
     assert label_of_rewrite("who won", "who won", support) == ""
 
 
-def test_a_tiny_run_learns_and_exports(tmp_path: Path, firms: Path) -> None:
+def test_a_tiny_run_learns_and_exports(
+    tmp_path: Path, firms: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.set_num_threads(1)
+    half = tag_task.training_half_of_sample()
+    few = replace(half, questions=half.questions[:24])
+    monkeypatch.setattr(tag_task, "training_half_of_sample", lambda: few)
     start = scored(trusted(exported(tmp_path / "start", for_people=True)))
     (start / TAGGER).write_bytes(b"of a former run")
     text = "The gate is shut at noon."

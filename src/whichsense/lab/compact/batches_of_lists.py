@@ -29,10 +29,9 @@ class SoftLabels(NamedTuple):
 
     relevance: Tensor
     """Lists × slots."""
-    places: Tensor
-    """Pairs × 2 × tokens: likely first and last tokens of an answer, as places in the pair."""
-    chances: Tensor
-    """Pairs × 2 × tokens: their probabilities."""
+    first: Tensor
+    last: Tensor
+    """Pairs × tokens: the probability of each token to be an answer's first, and its last."""
 
 
 class ListBatch(NamedTuple):

@@ -176,8 +176,6 @@ def group_probabilities(
 # compact-topics. They differ in the groups of lists that a batch is drawn from, in the soft labels (of
 # the teacher, or of the model that training started from), and in the weights that are frozen.
 
-_TAUGHT_TOKENS = 6  # likeliest first and last tokens of a passage that have soft labels
-
 _LOSS_WEIGHTS = {
     "relevance": 0.4,
     "span": 0.4,
@@ -299,11 +297,9 @@ class EncoderTask(ListTask[CompactNet, ListBatch]):
         net = self._teacher.to(lists.valid.device)
         with torch.no_grad():
             output = net.read(*lists.pairs[:3])
-            # Pairs × 2 × tokens
             first, last = losses.start_end(output["span"], lists.pairs.region)
-            best = torch.stack([first, last], 1).topk(_TAUGHT_TOKENS, dim=2)
         relevance = output["relevance"].view_as(lists.valid)
-        return lists._replace(taught=SoftLabels(relevance, best.indices, best.values.exp()))
+        return lists._replace(taught=SoftLabels(relevance, first.exp(), last.exp()))
 
     def save(self, model: CompactNet, folder: Path) -> None:
         """Write what the next recipe starts from."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.workers import LoadedOnce, run_spread
 from whichsense.lab.compact.questions import (
     DataConfig,
-    GoldRewrite,
     ListConfig,
     PassageSearch,
     TrainingQuestion,
@@ -37,10 +36,11 @@ from whichsense.models.compact.encoder import (
     LONGEST_ANSWER,
     LONGEST_QUESTION,
     LONGEST_TITLE,
+    Pair,
     Tokenizer,
     answer_ids,
 )
-from whichsense.types import frozen
+from whichsense.types import Passage, decode, encode, frozen
 
 # A tokenizer that remembers, and where word pieces occur in others.
 
@@ -213,7 +213,7 @@ class Pack:
 
     def to_bytes(self) -> bytes:
         """An npz archive, which `from_bytes` reads."""
-        questions = json.dumps([asdict(one) for one in self.asked])
+        questions = json.dumps([encode(one) for one in self.asked])
         # Text is stored as bytes: an array of objects would need pickle.
         asked = np.frombuffer(questions.encode(), np.uint8)
         arrays: dict[str, Ints] = {"asked": asked}
@@ -232,7 +232,7 @@ class Pack:
             for name in _ARRAYS:
                 arrays[name] = RaggedArray(file[name], file[f"{name}_starts"])
             tables = json.loads(file["asked"].tobytes())
-        return cls(**arrays, asked=tuple(_question(table) for table in tables))
+        return cls(**arrays, asked=tuple(decode(TrainingQuestion, table) for table in tables))
 
     @classmethod
     def concatenate(cls, packs: Iterable[Pack]) -> Pack:
@@ -253,25 +253,6 @@ class Pack:
 
 
 _ARRAYS = ("questions", "slots", "spans", "titles", "texts")
-
-
-def _question(table: dict[str, Any]) -> TrainingQuestion:
-    """What training needs of a question: the passages that came with it are in its list."""
-    # JSON has lists where the record has tuples.
-    rewritings = []
-    for reading in table["rewritings"]:
-        rewrites = tuple(reading["rewrites"])
-        answers = tuple(reading["answers"])
-        rewritings.append(GoldRewrite(rewrites, answers, tuple(reading["others"])))
-    return TrainingQuestion(
-        table["text"],
-        table["source"],
-        tuple(map(tuple, table["answers"])),
-        tuple(rewritings),
-        table["ambiguous"],
-        complete=table["complete"],
-        refuted=table.get("refuted", False),
-    )
 
 
 # Pairs of a question and a passage as tensors, and the places of tokens in them.
@@ -300,6 +281,18 @@ def to_pair_places(places: NDArray[np.int64], first: Any, title: Any) -> NDArray
     """
     moved: NDArray[np.int64] = places + first + (places >= title)
     return moved
+
+
+def stack_pairs(pairs: Sequence[Pair], width: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return tokens, their types, and which of them are no padding (pairs × tokens each); as wide as the longest pair,
+    or as given."""
+    sizes = np.array([len(one) for one in pairs])
+    ids, types = np.zeros((2, len(pairs), width or int(sizes.max())), np.int64)
+    for row, one in enumerate(pairs):
+        ids[row, : len(one)] = one.ids
+        types[row, : len(one)] = one.types
+    mask = np.arange(ids.shape[1]) < sizes[:, None]
+    return torch.from_numpy(ids), torch.from_numpy(types), torch.from_numpy(mask)
 
 
 def build_pairs(
@@ -414,6 +407,17 @@ class ListBuilder:
         self._questions.append(replace(question, passages=()))
         self._slots.append(rows)
         self._spans += spans
+
+    def add_marked(
+        self, question: TrainingQuestion, passages: Sequence[Passage], own: Collection[str]
+    ) -> None:
+        """Add a list whose answers are marked in the passages of these ids alone: the same string elsewhere is none."""
+        answers = self.answers(question)
+        titled = [(passage.title, passage.text) for passage in passages]
+        spans = []
+        for passage, one in zip(passages, titled, strict=True):
+            spans.append(self.find_spans(one, answers) if passage.id in own else [])
+        self.add(question, titled, spans)
 
     def build(self) -> Pack:
         questions = []

@@ -156,10 +156,8 @@ def _span_distillation(
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
     weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
-    # Pairs × 2 × pieces: our log probabilities of the teacher's likeliest tokens.
-    logs = torch.stack([first, last], 1).gather(2, taught.places)
-    logs = logs.clamp(min=_FLOOR)
-    return -(weights * (taught.chances * logs).sum((1, 2))).sum()
+    each = taught.first * first.clamp(min=_FLOOR) + taught.last * last.clamp(min=_FLOOR)
+    return -(weights * each.sum(1)).sum()
 
 
 def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:

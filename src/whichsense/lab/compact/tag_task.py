@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from whichsense.files import read_jsonl, write_atomically
 from whichsense.jobs.limits import show_progress
 from whichsense.lab.compact.list_task import calibrate_layers, is_calibrated
+from whichsense.lab.compact.lists import stack_pairs
 from whichsense.lab.compact.marked_answers import (
     Answer,
     Example,
@@ -340,18 +341,15 @@ class TagTask(Task[TagNet, TagBatch]):
 def build_batch(marked: Sequence[Marked]) -> TagBatch:
     """Pairs side by side; padded ones are a multiple of eight tokens wide, as attention likes it."""
     width = max(len(one.pair) for one in marked)
-    shape = (len(marked), -(-width // _EVEN) * _EVEN)
-    ids, types, marks = np.zeros((3, *shape), np.int64)
-    mask = np.zeros(shape, bool)
+    ids, types, mask = stack_pairs([one.pair for one in marked], -(-width // _EVEN) * _EVEN)
+    shape = tuple(ids.shape)
+    marks = np.zeros(shape, np.int64)
     usable = np.zeros((*shape, 3), bool)
     wanted = np.zeros((*shape, 3), np.float32)
     places = np.full((len(marked), 5), -1)
     answers = np.full(len(marked), -1.0, np.float32)
     for row, one in enumerate(marked):
         size = len(one.pair)
-        ids[row, :size] = one.pair.ids
-        types[row, :size] = one.pair.types
-        mask[row, :size] = True
         if one.place is not None:
             first, last, begin, end, _ = places[row] = one.place
             marks[row, :size] = mark(size, (first, last), one.spans)
@@ -364,14 +362,11 @@ def build_batch(marked: Sequence[Marked]) -> TagBatch:
             wanted[row, first : last + 1, 0] = 1
             wanted[row, first, 1] = 1
     return TagBatch(
-        torch.from_numpy(ids),
-        torch.from_numpy(types),
+        ids,
+        types,
         torch.from_numpy(marks),
-        torch.from_numpy(mask),
-        torch.from_numpy(usable),
-        torch.from_numpy(wanted),
-        torch.from_numpy(answers),
-        torch.from_numpy(places),
+        mask,
+        *map(torch.from_numpy, (usable, wanted, answers, places)),
     )
 
 

@@ -96,6 +96,11 @@ class Topics:
         names: dict[str, None] = {topic_of(passage.id): None for passage in self.passages}
         return list(names)
 
+    def passages_of(self, question_id: str) -> list[Passage]:
+        """Return all passages of a question's topic."""
+        topic = topic_of(question_id)
+        return [one for one in self.passages if topic_of(one.id) == topic]
+
     def only(self, names: Collection[str]) -> Topics:
         names = set(names)
         passages = [passage for passage in self.passages if topic_of(passage.id) in names]
@@ -137,15 +142,8 @@ def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
                 tuple(_gold_rewrites(question, topics.rewrites.get(question.id, ()))),
                 complete=True,
             )
-            answers = builder.answers(asked)
-            passages = []
-            spans = []
-            for passage in corpus.search(question.text, _SLOTS):
-                titled = (passage.title, passage.text)
-                own_topic = topic_of(passage.id) == topic_of(question.id)
-                passages.append(titled)
-                spans.append(builder.find_spans(titled, answers) if own_topic else [])
-            builder.add(asked, passages, spans)
+            own = {passage.id for passage in topics.passages_of(question.id)}
+            builder.add_marked(asked, corpus.search(question.text, _SLOTS), own)
     return builder.build()
 
 

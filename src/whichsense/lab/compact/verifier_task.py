@@ -19,9 +19,9 @@ from whichsense.errors import BadConfig, require
 from whichsense.lab.compact import losses
 from whichsense.lab.compact.batches_of_lists import ListBatch
 from whichsense.lab.compact.encoder_task import EncoderOptions, EncoderTask, ListGroup, build_groups
-from whichsense.lab.compact.lists import ListBuilder, Pack
+from whichsense.lab.compact.lists import ListBuilder, Pack, stack_pairs
 from whichsense.lab.compact.questions import CorpusQuestions, TrainingQuestion, build_corpus
-from whichsense.lab.compact.topics import TopicRewrite, Topics, split_topics, topic_of
+from whichsense.lab.compact.topics import TopicRewrite, Topics, split_topics
 from whichsense.lab.datasets import Question
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, TaskSpec
@@ -148,7 +148,7 @@ def build_rewrite_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
     for corpus in topics.corpora():
         for question in corpus.questions:
             rewrites = topics.rewrites.get(question.id, ())
-            own = _topic_passages(topics, question.id)
+            own = topics.passages_of(question.id)
             for asked in convert_topic_rewrites(question, rewrites):
                 _add_list(builder, asked, own, corpus)
     return builder.build()
@@ -167,7 +167,7 @@ def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
                 complete=True,
                 refuted=not rewrite.true,
             )
-            _add_list(builder, asked, _topic_passages(topics, rewrite.id), corpus)
+            _add_list(builder, asked, topics.passages_of(rewrite.id), corpus)
     return builder.build()
 
 
@@ -197,28 +197,14 @@ def convert_topic_rewrites(
         )
 
 
-def _topic_passages(topics: Topics, question_id: str) -> list[Passage]:
-    topic = topic_of(question_id)
-    return [one for one in topics.passages if topic_of(one.id) == topic]
-
-
 def _add_list(
     builder: ListBuilder, asked: TrainingQuestion, own: Sequence[Passage], corpus: CorpusQuestions
 ) -> None:
-    answers = builder.answers(asked)
-    own_ids = {passage.id for passage in own}
-    passages = []
-    spans = []
-    for passage in own:
-        titled = (passage.title, passage.text)
-        passages.append(titled)
-        spans.append(builder.find_spans(titled, answers))
-    # Passages of other topics hold no answer, whatever strings they have.
-    for passage in corpus.search(asked.text, _SLOTS):
-        if passage.id not in own_ids and len(passages) < _SLOTS:
-            passages.append((passage.title, passage.text))
-            spans.append([])
-    builder.add(asked, passages, spans)
+    """Add a list of a topic's passages, filled up with those of other topics."""
+    ids = {passage.id for passage in own}
+    others = [one for one in corpus.search(asked.text, _SLOTS) if one.id not in ids]
+    passages = [*own, *others[: max(0, _SLOTS - len(own))]]
+    builder.add_marked(asked, passages, ids)
 
 
 # Task compact-verifier: a second late half of the encoder learns to ask rewrites again.
@@ -339,21 +325,12 @@ class VerifierTask(EncoderTask):
         return self._fluency_batch(texts)
 
     def _fluency_batch(self, texts: Sequence[tuple[FluentText, bool]]) -> FluencyBatch:
-        shape = (len(texts), _LONGEST_TEXT)
-        ids = np.zeros(shape, np.int64)
-        types = np.zeros(shape, np.int64)
-        mask = np.zeros(shape, bool)
-        for row, (one, _) in enumerate(texts):
+        pairs = []
+        for one, _ in texts:
             pieces = self.tokenizer.ids(one.text, LONGEST_QUESTION)
-            beside = pair(self.tokenizer, pieces, one.prompt, "")
-            size = len(beside)
-            ids[row, :size] = beside.ids
-            types[row, :size] = beside.types
-            mask[row, :size] = True
+            pairs.append(pair(self.tokenizer, pieces, one.prompt, ""))
         fluent = torch.tensor([float(label) for _, label in texts])
-        return FluencyBatch(
-            torch.from_numpy(ids), torch.from_numpy(types), torch.from_numpy(mask), fluent
-        )
+        return FluencyBatch(*stack_pairs(pairs, _LONGEST_TEXT), fluent)
 
     # `batches` gives batches of this task's own type, which hold the encoder's.
     def loss(  # type: ignore[override]
