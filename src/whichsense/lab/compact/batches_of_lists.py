@@ -58,7 +58,7 @@ class ListBatch(NamedTuple):
 
 
 def sample_slots(pack: Pack, number: int, count: int, rng: np.random.Generator) -> list[int]:
-    """Some slots of a list in their order; slots that hold an answer are more likely."""
+    """Return some slots of a list in their order; slots that hold an answer are more likely."""
     slots = pack.slot_range(number)
     if len(slots) <= count:
         return list(slots)
@@ -76,7 +76,7 @@ def build_list_batch(
     *,
     alone: bool = False,
 ) -> ListBatch:
-    """Lists with some of their slots, all of one width. No loop runs over pairs: the GPU would wait for it.
+    """Return lists with some of their slots, all of one width. No loop runs over pairs: the GPU would wait for it.
 
     `longest`: tokens of a pair. `alone`: a last slot of each list holds the question without a passage.
     """
@@ -115,8 +115,8 @@ def _slot_table(slots: Sequence[Sequence[int]], *, alone: bool) -> NDArray[np.in
 def _gold_spans(
     pack: Pack, table: NDArray[np.int64], heads: Ints, sizes: Ints
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Which answers each passage holds (lists × slots × answers); first tokens, last tokens and answers of the spans
-    (lists × slots × spans)."""
+    """Return which answers each passage holds (lists × slots × answers); first tokens, last tokens and answers of the
+    spans (lists × slots × spans)."""
     flat = table.reshape(-1)
     slots = np.maximum(flat, 0)
     spans = pack.spans.padded(slots, MAX_SPANS).astype(np.int64)  # pairs × spans × 3

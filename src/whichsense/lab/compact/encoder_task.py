@@ -204,7 +204,7 @@ class EncoderTask(ListTask[CompactNet, ListBatch]):
         self._teacher: TeacherNet | CompactNet | None = None  # set by `build`
 
     def build_groups(self, lists: Pack) -> list[ListGroup]:
-        """The groups of lists that a batch is drawn from."""
+        """Return the groups of lists that a batch is drawn from."""
         return build_groups(self.options, lists, self.vocabulary)
 
     @cached_property
@@ -228,7 +228,8 @@ class EncoderTask(ListTask[CompactNet, ListBatch]):
         return replace(encoder_shape(model.base, model.early), dropout=model.dropout)
 
     def build(self) -> CompactNet:
-        """The base with new heads, or the model that training starts from; with int8 arithmetic if that is wanted."""
+        """Return the base with new heads, or the model that training starts from; with int8 arithmetic if that is
+        wanted."""
         model = self.options.model
         if self.start is not None:
             net = self.start.net(self.shape)
@@ -266,7 +267,7 @@ class EncoderTask(ListTask[CompactNet, ListBatch]):
         return build_list_batch(self.train, numbers, slots, self.options.model.longest, alone=True)
 
     def sample_slots(self, number: int, rng: np.random.Generator) -> list[int]:
-        """The slots of a list that a batch holds."""
+        """Return the slots of a list that a batch holds."""
         slots = sample_slots(self.train, number, self.options.draw.passages, rng)
         return self._group_of(number).thin(slots, self.train, rng)
 

@@ -42,7 +42,7 @@ from whichsense.types import frozen
 
 
 def is_calibrated(net: nn.Module) -> bool:
-    """Whether the scales of a network were learnt or calibrated before."""
+    """Return whether the scales of a network were learnt or calibrated before."""
     return bool(_quantized_layers(net)[0].scale.item() != UNLEARNT)
 
 
@@ -195,7 +195,7 @@ _REQUIRED_PIECES = {
 
 
 def load_vocabulary(base: str) -> list[str]:
-    """The word pieces of a base, by id. Raise BadConfig unless they are BERT's uncased ones."""
+    """Return the word pieces of a base, by id. Raise BadConfig unless they are BERT's uncased ones."""
     ids: dict[str, int] = load_tokenizer(located(base)).get_vocab()
     vocabulary = sorted(ids, key=ids.__getitem__)
     for place, piece in _REQUIRED_PIECES.items():
@@ -207,7 +207,7 @@ def load_vocabulary(base: str) -> list[str]:
 
 
 def encoder_shape(base: str, early: int) -> CompactConfig:
-    """The shape of the compact encoder that starts from this BERT; `early` layers read every passage."""
+    """Return the shape of the compact encoder that starts from this BERT; `early` layers read every passage."""
     config = load_config(located(base))
     if config.model_type != "bert":
         raise BadConfig(
@@ -251,7 +251,7 @@ class ListDraw:
 def load_training_lists(
     data: DataConfig, lists: ListConfig, vocabulary: Sequence[str], longest: int
 ) -> tuple[Pack, Pack]:
-    """The lists to train on and those to evaluate on. `longest`: tokens of a pair."""
+    """Return the lists to train on and those to evaluate on. `longest`: tokens of a pair."""
     if longest < _SHORTEST:
         raise BadConfig(
             f"model.longest must be {_SHORTEST} or more: question and title alone may need so many."
@@ -267,7 +267,7 @@ def load_training_lists(
 def draw_numbers(
     probabilities: NDArray[np.float64], size: int, epoch: int, seed: int
 ) -> list[tuple[int, list[int]]]:
-    """An epoch's batches: the number of each and its lists. There are as many as would hold every list once."""
+    """Return an epoch's batches: the number of each and its lists. There are as many as would hold every list once."""
     rng = np.random.default_rng([seed, epoch])
     count = max(1, len(probabilities) // size)
     drawn = rng.choice(len(probabilities), (count, size), p=probabilities)
@@ -275,13 +275,13 @@ def draw_numbers(
 
 
 def batch_rng(seed: int, epoch: int, number: int) -> np.random.Generator:
-    """A batch's own generator: batches are built in any order, by any thread or process."""
+    """Return a batch's own generator: batches are built in any order, by any thread or process."""
     # The last number keeps it apart from the generator of `draw_numbers`.
     return np.random.default_rng([seed, epoch, number, 1])
 
 
 def list_probabilities(lists: Pack, weights: Mapping[str, float]) -> NDArray[np.float64]:
-    """How often each list is drawn, by the weight of its dataset."""
+    """Return how often each list is drawn, by the weight of its dataset."""
     by_source = np.array([_weight(one.source, weights) for one in lists.asked])
     # A list without an answer teaches only what to decline.
     by_answer = np.where(lists.has_answer, 1.0, _UNANSWERED_WEIGHT)
@@ -302,7 +302,8 @@ def _weight(source: str, weights: Mapping[str, float]) -> float:
 
 
 def longest_prefix(source: str, keys: Iterable[str]) -> str:
-    """The longest key that a dataset's name, or a file's name without its folder, starts with; else the name itself.
+    """Return the longest key that a dataset's name, or a file's name without its folder, starts with; else the name
+    itself.
 
     >>> longest_prefix("situatedqa/geo.dev", ["situatedqa", "squad"]), longest_prefix("data/mine.json", ["mine"])
     ('situatedqa', 'mine')

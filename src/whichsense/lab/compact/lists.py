@@ -65,14 +65,14 @@ class CachedTokenizer(Tokenizer):
 
 
 def continuations(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
-    """For each word piece, whether it continues a word."""
+    """Return for each word piece whether it continues a word."""
     return np.array([piece.startswith("##") for piece in vocabulary])
 
 
 def _find_pieces(
     text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    """Where pieces occur in a text as whole words: the first and the last piece of each occurrence.
+    """Return where pieces occur in a text as whole words: the first and the last piece of each occurrence.
 
     >>> continues = np.array([False, False, True])
     >>> _find_pieces([1, 2, 1, 1], [1], continues)
@@ -94,7 +94,7 @@ def _find_pieces(
 def find_in_passage(
     title: Sequence[int], text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    """The same in a passage, counted from its title's first piece on."""
+    """Find pieces in a passage in the same way, counted from its title's first piece on."""
     occurrences = _find_pieces(title, wanted, continues)
     for first, last in _find_pieces(text, wanted, continues):
         occurrences.append((len(title) + first, len(title) + last))
@@ -131,7 +131,7 @@ class RaggedArray:
     def concatenate(
         cls, parts: Sequence[RaggedArray], shifts: Sequence[int] | None = None
     ) -> RaggedArray:
-        """The rows of all parts; `shifts` are added to the values of each part."""
+        """Return the rows of all parts; `shifts` are added to the values of each part."""
         values = []
         starts = []
         end = 0
@@ -156,7 +156,8 @@ class RaggedArray:
         return sizes
 
     def padded(self, rows: Ints, width: int) -> Ints:
-        """The first items of some rows side by side (rows × width). Behind a shorter row the values are arbitrary."""
+        """Return the first items of some rows side by side (rows × width). Behind a shorter row the values are
+        arbitrary."""
         if not len(self.values):
             shape = (len(rows), width, *self.values.shape[1:])
             return np.zeros(shape, self.values.dtype)
@@ -188,15 +189,15 @@ class Pack:
         return len(self.asked)
 
     def slot_range(self, number: int) -> range:
-        """The slots of a list."""
+        """Return the slots of a list."""
         return range(int(self.slots.starts[number]), int(self.slots.starts[number + 1]))
 
     def passage(self, row: int) -> tuple[list[int], list[int]]:
-        """The title and the text of a passage."""
+        """Return the title and the text of a passage."""
         return self.titles[row].tolist(), self.texts[row].tolist()
 
     def passage_of(self, slot: int) -> int:
-        """The row of the passage in a slot."""
+        """Return the row of the passage in a slot."""
         return int(self.slots.values[slot])
 
     @property
@@ -212,7 +213,7 @@ class Pack:
         return np.asarray(np.diff(counts[self.slots.starts]) > 0)
 
     def to_bytes(self) -> bytes:
-        """An npz archive, which `from_bytes` reads."""
+        """Return an npz archive, which `from_bytes` reads."""
         questions = json.dumps([encode(one) for one in self.asked])
         # Text is stored as bytes: an array of objects would need pickle.
         asked = np.frombuffer(questions.encode(), np.uint8)
@@ -236,7 +237,7 @@ class Pack:
 
     @classmethod
     def concatenate(cls, packs: Iterable[Pack]) -> Pack:
-        """The lists of all packs, each with its own passages."""
+        """Return the lists of all packs, each with its own passages."""
         every = list(packs)
         first_passages = [0]
         asked: list[TrainingQuestion] = []
@@ -274,7 +275,7 @@ class PairTensors(NamedTuple):
 
 
 def to_pair_places(places: NDArray[np.int64], first: Any, title: Any) -> NDArray[np.int64]:
-    """Places counted from the title's first token, as places in a pair: a separator follows the title.
+    """Return places counted from the title's first token, as places in a pair: a separator follows the title.
 
     >>> to_pair_places(np.array([0, 1, 2]), first=5, title=2).tolist()
     [5, 6, 8]
@@ -298,7 +299,7 @@ def stack_pairs(pairs: Sequence[Pair], width: int = 0) -> tuple[Tensor, Tensor, 
 def build_pairs(
     pack: Pack, lists: Ints, rows: Ints, longest: int, bare: NDArray[np.bool_]
 ) -> tuple[PairTensors, Ints]:
-    """The pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
+    """Return the pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
     question = pack.questions.sizes(lists)
     title = np.where(bare, 0, pack.titles.sizes(rows))
     room = np.maximum(0, longest - question - title - _SPECIAL_TOKENS)
@@ -372,7 +373,7 @@ class ListBuilder:
         self._spans: list[Sequence[Span]] = []
 
     def answers(self, question: TrainingQuestion) -> list[list[Ids]]:
-        """The word pieces of each answer's aliases, without those that are too long to be found."""
+        """Return the word pieces of each answer's aliases, without those that are too long to be found."""
         answers = []
         for names in question.answers[:MAX_ANSWERS]:
             aliases: dict[Ids, None] = {}
@@ -386,7 +387,7 @@ class ListBuilder:
         return answers
 
     def find_spans(self, passage: TitledText, answers: Sequence[Sequence[Ids]]) -> list[Span]:
-        """Where answers occur in a passage."""
+        """Return where answers occur in a passage."""
         title, text = self._tokenize(passage)
         spans = []
         for number, aliases in enumerate(answers):
@@ -467,7 +468,7 @@ _ListParts = Parts[TrainingQuestion, Pack]
 
 
 def load_lists(data: DataConfig, lists: ListConfig, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
-    """The lists to train on and those to evaluate on: built now, or read from where they were stored."""
+    """Return the lists to train on and those to evaluate on: built now, or read from where they were stored."""
     # Missing topics are an error of the first recipe, not, hours later, of the last.
     _ = data.topic_files
     train = _Lists(data, lists, vocabulary, _TRAIN)
@@ -507,7 +508,7 @@ class _Lists:
         return dev_questions(self.data)
 
     def _fingerprint(self) -> dict[str, object]:
-        """What lists depend on: others need another folder."""
+        """Return what lists depend on: others need another folder."""
         data = self.data
         lists = self.lists
         return {
@@ -560,7 +561,7 @@ class _Lists:
     def _search(
         self, questions: Sequence[TrainingQuestion], search: PassageSearch
     ) -> list[list[TitledText]]:
-        """The hits of each question; none for those that bring all their passages."""
+        """Return the hits of each question; none for those that bring all their passages."""
         texts = [one.text for one in questions if one.searched]
         # One call for all questions: the index searches them together.
         found = iter(search.search_many(texts, self.lists.depth, self.data.method))
@@ -591,7 +592,7 @@ class _Lists:
 def _choose_positives(
     positives: Sequence[TitledText], spans: Mapping[TitledText, Sequence[Span]], answers: int
 ) -> list[TitledText]:
-    """A few passages for every answer, then others up to a minimum."""
+    """Return a few passages for every answer, then others up to a minimum."""
     by_answer: dict[TitledText, None] = {}
     for number in range(answers):
         count = 0

@@ -65,7 +65,7 @@ class Example:
 
 
 def find_words(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Where a string stands in a text as whole words, whatever its case."""
+    """Return where a string stands in a text as whole words, whatever its case."""
     if not wanted.strip():
         return []
     pattern = rf"(?<!\w){re.escape(wanted.strip())}(?!\w)"
@@ -73,7 +73,7 @@ def find_words(text: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def find_answers(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
-    """Where any name of an answer stands, the longest where several overlap."""
+    """Return where any name of an answer stands, the longest where several overlap."""
     found = {span for name in names for span in find_words(text, name)}
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found, key=lambda span: (span[0] - span[1], span)):
@@ -83,7 +83,7 @@ def find_answers(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def find_label(title: str, text: str, label: str, near: int) -> Label | None:
-    """A label's place: in the text, the nearest to a place in it, else in the title."""
+    """Return a label's place: in the text, the nearest to a place in it, else in the title."""
     places = [match.start() for match in re.finditer(re.escape(label), text)]
     if places:
         start = min(places, key=lambda place: abs(place - near))
@@ -93,7 +93,8 @@ def find_label(title: str, text: str, label: str, near: int) -> Label | None:
 
 
 def label_of_rewrite(question: str, rewrite: str, support: str) -> str:
-    """The words of the support that a rewrite adds to its question; empty where they are no short phrase of it.
+    """Return the words of the support that a rewrite adds to its question; empty where they are no short phrase of
+    it.
 
     >>> label_of_rewrite("what is promised", "what is promised on the basic plan", "99.5 per cent on Basic")
     'on Basic'
@@ -120,7 +121,8 @@ _Places = defaultdict[str, list[Answer]]
 
 
 def load_firms(folder: Path) -> Iterator[dict[str, Any]]:
-    """The firms of a folder. Each has one spelling of its amounts, by its name: a reader's corpus may have any."""
+    """Yield the firms of a folder. Each has one spelling of its amounts, by its name: a reader's corpus may have
+    any."""
     for path in sorted(folder.glob("**/*.jsonl")):
         for _, firm in read_jsonl(path):
             currency = random.Random(firm["id"]).choice(_CURRENCIES)
@@ -150,7 +152,7 @@ def mark_firms(folder: Path, rewrites: float = 0.0) -> Iterator[Example]:
 def read_firm_corpora(
     folder: Path, *, held_out: bool = False
 ) -> Iterator[tuple[list[Passage], list[Question]]]:
-    """The passages and the questions of each firm that is held out, or of each that is not."""
+    """Yield the passages and the questions of each firm that is held out, or of each that is not."""
     for firm in load_firms(folder):
         if is_held_out(firm["id"], _HELD_OUT) == held_out:
             yield firm_passages(firm), list(_firm_questions(firm))
@@ -169,7 +171,7 @@ def _firm_questions(firm: Mapping[str, Any]) -> Iterator[Question]:
 
 
 def firm_passages(firm: Mapping[str, Any]) -> list[Passage]:
-    """The documents of a firm, cut as an index cuts them."""
+    """Return the documents of a firm, cut as an index cuts them."""
     passages: list[Passage] = []
     for row in firm["documents"]:
         passages += cut(Document(f"{firm['id']}-{row['id']}", row["title"], row["text"]))

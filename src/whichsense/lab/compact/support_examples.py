@@ -58,7 +58,7 @@ class SupportExample:
 
 
 def is_held_out(example: SupportExample) -> bool:
-    """Whether an example is kept to evaluate on."""
+    """Return whether an example is kept to evaluate on."""
     digest = hashlib.sha256(f"support {example.group}".encode()).digest()
     return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
 
@@ -83,7 +83,7 @@ class _Topic:
     def example(
         self, claim: str, names: Sequence[str], source: str, *, supported: bool
     ) -> Iterator[SupportExample]:
-        """The claim beside all passages that hold its answer; none where they are none or too many."""
+        """Yield the claim with the passages that hold its answer; nothing if these are none or too many."""
         holding = [one for one in self.passages if contains_answer(one, names)]
         if not holding or len(holding) > _MOST_PASSAGES:
             return
@@ -95,7 +95,7 @@ class _Topic:
         yield SupportExample(claim, first.title, text, supported, source, group)
 
     def beside(self, claim: str, names: Sequence[str]) -> Iterator[SupportExample]:
-        """A true claim beside a passage of the topic that does not hold its answer."""
+        """Yield a true claim beside a passage of the topic that does not hold its answer."""
         for passage in self.passages:
             if not contains_answer(passage, names):
                 group = f"topic {self.name}"
@@ -140,7 +140,7 @@ def _read_topics(topics: Topics) -> dict[str, _Topic]:
 def _wrong_answer(
     strings: Sequence[str], answers: Sequence[Sequence[str]], rng: random.Random
 ) -> str | None:
-    """An answer to another question about the same that looks like the right one."""
+    """Return an answer to another question about the same that looks like the right one."""
     right = {name.lower() for names in answers for name in names}
     others = []
     for string in sorted(set(strings)):
@@ -209,7 +209,7 @@ class _Page:
     def _elsewhere(
         self, claim: str, names: Sequence[str], rng: random.Random
     ) -> Iterator[SupportExample]:
-        """A true claim beside another passage about the same that does not hold its answer."""
+        """Yield a true claim beside another passage about the same that does not hold its answer."""
         other = rng.choice(self.same_title)
         lowered = other.text.lower()
         if other != self.passage and not any(n.lower() in lowered for n in names):
@@ -394,7 +394,7 @@ def _adds(sentence: str, text: str) -> bool:
 def neighbour_examples(
     passage: Passage, index: Searchable, rng: random.Random
 ) -> Iterator[SupportExample]:
-    """A sentence beside passages that a search finds for it: silver labels, by what of it they say.
+    """Yield a sentence beside passages that a search finds for it: silver labels, by what of it they say.
 
     At most one neighbour that supports it and one that does not, though it is about the same.
     """
@@ -417,7 +417,7 @@ def neighbour_examples(
 
 
 def _silver_label(claim: str, passage: Passage) -> bool | None:
-    """Whether a passage says nearly all of a sentence, or lacks a good part of it; None in between."""
+    """Return whether a passage says nearly all of a sentence, or lacks a good part of it; None in between."""
     own = terms(claim)
     said = {term.form for term in terms(f"{passage.title}. {passage.text}")}
     share = sum(term.form in said for term in own) / len(own)

@@ -96,7 +96,7 @@ def fit_nets(
 
 
 def fit_network(examples: Sequence[SupportExample], features: Sequence[_Row]) -> Net:
-    """The net over the network's logit: judged answers count no more than any other source."""
+    """Return the net over the network's logit: judged answers count no more than any other source."""
     others = Counter((one.supported, one.source) for one in examples if one.source != FEEDBACK)
     most = max(others.values(), default=len(examples))
     counts: Counter[tuple[bool, str]] = Counter()
@@ -129,7 +129,7 @@ def _supported_first(kind: tuple[tuple[bool, str], list[SupportExample]]) -> tup
 
 
 def _choose(examples: Sequence[SupportExample], most: int) -> list[SupportExample]:
-    """Examples that the network has not learnt from: as many supported as not, half of them judged by people.
+    """Return examples that the network has not learnt from: as many supported as not, half of them judged by people.
 
     A judged example may be chosen several times: far more of them are supported than not.
     """
@@ -261,7 +261,8 @@ class SupportTask(Task[SupportNet, SupportBatch]):
 
     @torch.no_grad()
     def evaluate(self, model: SupportNet) -> dict[str, float]:
-        """The area under the curve on held-out examples of each source, on judged answers, and the mean of all."""
+        """Return the area under the curve on held-out examples of each source, on judged answers, and the mean of
+        all."""
         by_source: defaultdict[str, list[int]] = defaultdict(list)
         for number, example in enumerate(self.given):
             if example.source == FEEDBACK or self.held_out[number]:
@@ -282,7 +283,7 @@ class SupportTask(Task[SupportNet, SupportBatch]):
 
     @torch.no_grad()
     def logits(self, model: SupportNet, rows: Sequence[int]) -> NDArray[np.float32]:
-        """What the network says of some examples."""
+        """Return what the network says of some examples."""
         device = model.support.out.weight.device
         parts = [np.zeros(0, np.float32)]
         for numbers in group_batches(rows, _EVALUATED_PAIRS):
@@ -320,7 +321,7 @@ def export_adapters(file: Path, start: Start, folder: Path) -> None:
 
 
 def _verifier_weights(start: Start) -> dict[str, Tensor]:
-    """The weights of the encoder, in whose place the verifier's late half stands, where it is apart."""
+    """Return the weights of the encoder, in whose place the verifier's late half stands, where it is apart."""
     weights = dict(start.encoder)
     for name, value in start.state.items():
         if name.startswith(VERIFIER):

@@ -196,7 +196,7 @@ class TagTask(Task[TagNet, TagBatch]):
         return Marked(own, tuple(spans))
 
     def _label_pairs(self, example: Example) -> Iterator[Marked]:
-        """A pair for each answer that has a label."""
+        """Yield a pair for each answer that has a label."""
         own = self._pair(example)
         places = list(_places(example, own))
         for place in places:
@@ -381,7 +381,8 @@ def _edges(states: Tensor, places: Tensor) -> Tensor:
 
 
 def _places(example: Example, own: Pair) -> Iterator[tuple[int, int, int, int, int]]:
-    """The tokens of each labelled answer and of its label, and the frame. A label that the question holds is none."""
+    """Yield the tokens of each labelled answer and of its label, and the frame. A label that the question holds is
+    none."""
     asked = example.question.casefold()
     for answer in example.answers:
         if answer.label is None:

@@ -67,7 +67,8 @@ class TeacherNet(nn.Module):
 
 
 def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
-    """A tokenizer's id of every word piece. MPNet has BERT's pieces under other ids, with other special tokens."""
+    """Return a tokenizer's id of every word piece. MPNet has BERT's pieces under other ids, with other special
+    tokens."""
     ids: dict[str, int] = tokenizer.get_vocab()
     unknown = [piece for piece in vocabulary if piece not in ids and not piece.startswith("[")]
     if len(unknown) > _MAX_UNKNOWN * len(vocabulary):
@@ -84,7 +85,7 @@ def map_vocabulary(tokenizer: Any, vocabulary: Sequence[str]) -> Tensor:
 
 
 def load_teacher(folder: Path) -> TeacherNet:
-    """A trained teacher, ready for inference."""
+    """Return a trained teacher, ready for inference."""
     vocabulary = load_vocabulary(str(inputs.described(folder, TASK).options["pieces"]))
     numbers = map_vocabulary(load_tokenizer(folder), vocabulary)
     net = TeacherNet(inputs.empty_encoder(folder), numbers)

@@ -73,7 +73,7 @@ class Topics:
 
     @classmethod
     def read(cls, folders: Iterable[Path]) -> Topics:
-        """All topics of some folders. Questions about relations and rewrites are read where there are any."""
+        """Return all topics of some folders. Questions about relations and rewrites are read where there are any."""
         passages: list[Passage] = []
         questions: list[Question] = []
         rewrites: dict[str, tuple[TopicRewrite, ...]] = {}
@@ -109,7 +109,7 @@ class Topics:
         return Topics(tuple(passages), tuple(questions), self.rewrites, tuple(judged))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
-        """Small corpora of some topics each, with the questions of these topics."""
+        """Yield small corpora of some topics each, with the questions of these topics."""
         rng = random.Random(seed)
         # Shuffled: topics that were written one after another may be alike.
         names = rng.sample(self.names, len(self.names))
@@ -122,7 +122,7 @@ class Topics:
 
 
 def topic_of(name: str) -> str:
-    """The topic that a passage or a question belongs to.
+    """Return the topic that a passage or a question belongs to.
 
     >>> topic_of("stanley-cup-q3")
     'stanley-cup'
@@ -131,7 +131,8 @@ def topic_of(name: str) -> str:
 
 
 def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
-    """Each question with the first passages of a search; answers are marked only in passages of its own topic."""
+    """Build a list of each question with the first passages of a search; answers are marked only in passages of its own
+    topic."""
     builder = ListBuilder(vocabulary)
     for corpus in topics.corpora():
         for question in corpus.questions:
@@ -148,7 +149,7 @@ def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
 
 
 def _gold_rewrites(question: Question, rewrites: Sequence[TopicRewrite]) -> Iterator[GoldRewrite]:
-    """The true rewrites of a question, each beside the question's other answers."""
+    """Yield the true rewrites of a question, each beside the question's other answers."""
     if not question.annotations:
         return
     answers = question.annotations[0].answers
@@ -160,7 +161,7 @@ def _gold_rewrites(question: Question, rewrites: Sequence[TopicRewrite]) -> Iter
 
 
 def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
-    """The topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
+    """Return the topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
     topics = Topics.read(data.topic_folders)
     copies = find_copies([one.text for one in topics.questions], data)
     questions = [

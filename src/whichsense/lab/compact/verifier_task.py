@@ -46,7 +46,8 @@ class FluentText:
 
 
 def break_text(one: FluentText, others: Sequence[FluentText], rng: random.Random) -> str | None:
-    """The text broken in one way, at random; None if that way does not apply. Parts of `others` may be spliced in."""
+    """Return the text broken in one way, at random; None if that way does not apply. Parts of `others` may be spliced
+    in."""
     row = one.text.split()
     if len(row) < _FEWEST_WORDS:
         return None
@@ -61,7 +62,7 @@ def _key(row: Sequence[str]) -> list[str]:
 
 
 def inserted_words(prompt: Sequence[str], row: Sequence[str]) -> tuple[int, int]:
-    """The longest insertion of a rewrite: the places of its first word and behind its last; (0, 0) if none."""
+    """Return the longest insertion of a rewrite: the places of its first word and behind its last; (0, 0) if none."""
     matcher = SequenceMatcher(None, _key(prompt), _key(row), autojunk=False)
     best = (0, 0)
     for kind, _, _, first, end in matcher.get_opcodes():
@@ -74,7 +75,7 @@ _Words = list[str]
 
 
 def _misplace(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """The addition stands at a place where it does not belong."""
+    """Put the addition at a place where it does not belong."""
     first, end = inserted_words(one.prompt.split(), row)
     if not one.prompt or first == end:
         return None
@@ -86,7 +87,7 @@ def _misplace(row: _Words, one: FluentText, other: FluentText, rng: random.Rando
 
 
 def _cut(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """The end of the addition, or of the text, is missing: a preposition or half a name is left."""
+    """Cut the end of the addition, or of the text: a preposition or half a name is left."""
     first, end = inserted_words(one.prompt.split(), row)
     if one.prompt and end - first > 1:
         return row[: end - rng.randint(1, end - first - 1)] + row[end:]
@@ -94,7 +95,7 @@ def _cut(row: _Words, one: FluentText, other: FluentText, rng: random.Random) ->
 
 
 def _splice(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """A part of another text stands within this one."""
+    """Put a part of another text within this one."""
     foreign = other.text.rstrip("?").split()
     length = rng.randint(1, min(4, len(foreign)))
     first = rng.randrange(0, len(foreign) - length + 1)
@@ -112,7 +113,7 @@ def _swap(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -
 
 
 def _drop(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """A word within the text is missing."""
+    """Leave out a word within the text."""
     place = rng.randrange(1, len(row) - 1)
     return row[:place] + row[place + 1 :]
 
@@ -143,7 +144,7 @@ _SLOTS = 12  # of a list
 
 
 def build_rewrite_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
-    """A list for each rewrite. All passages of its topic are in it: the evidence of all answers."""
+    """Return a list for each rewrite. All passages of its topic are in it: the evidence of all answers."""
     builder = ListBuilder(vocabulary)
     for corpus in topics.corpora():
         for question in corpus.questions:
@@ -155,7 +156,7 @@ def build_rewrite_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
 
 
 def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
-    """A list for each rewrite that a reader judged."""
+    """Return a list for each rewrite that a reader judged."""
     builder = ListBuilder(vocabulary)
     if topics.judged:
         corpus = CorpusQuestions(build_corpus(topics.passages), ())
@@ -174,7 +175,7 @@ def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
 def convert_topic_rewrites(
     question: Question, rewrites: Sequence[TopicRewrite]
 ) -> Iterator[TrainingQuestion]:
-    """Each rewrite of a question as a question of its own, with the answer that it has or refutes."""
+    """Yield each rewrite of a question as a question of its own, with the answer that it has or refutes."""
     if not question.annotations:
         return
     answers = question.annotations[0].answers
@@ -274,7 +275,7 @@ class VerifierTask(EncoderTask):
         self.fluent += _gold_rewrites(self.groups[0].lists)
 
     def build_groups(self, lists: Pack) -> list[ListGroup]:
-        """The encoder's groups, and the rewrites of the topics that are learnt from."""
+        """Return the encoder's groups, and the rewrites of the topics that are learnt from."""
         settings = self.options.rewrites
         groups = []
         for group in build_groups(self.options, lists, self.vocabulary):
@@ -292,7 +293,7 @@ class VerifierTask(EncoderTask):
         return [*groups, replace(rewrites, share=settings.share - share), ListGroup(judged, share)]
 
     def build(self) -> CompactNet:
-        """The encoder, whose tables and first layers stay as they are."""
+        """Return the encoder, whose tables and first layers stay as they are."""
         net = super().build()
         for part in net.first_half:
             part.requires_grad_(False)
@@ -370,7 +371,8 @@ class VerifierTask(EncoderTask):
 
 
 def _collect_texts(topics: Topics) -> tuple[list[FluentText], list[tuple[FluentText, bool]]]:
-    """The rewrites of topics, and those that were judged, with their marks; the ones called broken are among these."""
+    """Return the rewrites of topics, and those that were judged, with their marks; the ones called broken are among
+    these."""
     fluent = []
     judged = []
     for question in topics.questions:
@@ -386,7 +388,7 @@ def _collect_texts(topics: Topics) -> tuple[list[FluentText], list[tuple[FluentT
 
 
 def _gold_rewrites(lists: Pack) -> Iterator[FluentText]:
-    """The rewrites that annotators wrote for the questions of lists."""
+    """Yield the rewrites that annotators wrote for the questions of lists."""
     for question in lists.asked:
         for reading in question.rewritings:
             for rewrite in reading.rewrites:
@@ -394,7 +396,7 @@ def _gold_rewrites(lists: Pack) -> Iterator[FluentText]:
 
 
 def area_under_curve(scores: NDArray[Any], labels: NDArray[Any]) -> float:
-    """The probability that a positive has a higher score than a negative; a half if there are not both."""
+    """Return the probability that a positive has a higher score than a negative; a half if there are not both."""
     if labels.all() or not labels.any():
         return 0.5
     return float(require("sklearn.metrics", "train").roc_auc_score(labels, scores))

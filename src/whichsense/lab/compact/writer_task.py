@@ -97,7 +97,7 @@ def cut_words(text: Sequence[int], rng: random.Random, *, nearly_all: float) -> 
 
 
 def _draw_gaps(size: int, rng: random.Random) -> list[bool]:
-    """Which tokens stay, where a few short gaps are taken out. The first token always stays."""
+    """Return which tokens stay, where a few short gaps are taken out. The first token always stays."""
     stays = [True] * size
     for _ in range(rng.choice(_GAP_COUNTS)):
         length = rng.randint(1, _LONGEST_GAP)
@@ -163,7 +163,7 @@ class RewriteExamples:
                 yield ListReading(number, reading, answer)
 
     def rewrite(self, reading: ListReading, rng: random.Random | None) -> Example | None:
-        """A rewrite. Without `rng`: the first, for the first alias of the answer."""
+        """Return a rewrite. Without `rng`: the first, for the first alias of the answer."""
         asked = self.pack.asked[reading.number]
         gold = reading.rewriting
         answer = gold.answers[0]
@@ -196,7 +196,7 @@ class RewriteExamples:
         return Example(prompt, [*output, END], [*weights, 1.0])
 
     def restored_question(self, number: int, rng: random.Random) -> Example | None:
-        """A question of which some words were taken out, or nearly all."""
+        """Return a question of which some words were taken out, or nearly all."""
         asked = self.pack.asked[number]
         question = self.question(asked.text)
         cut = cut_words(question, rng, nearly_all=0.2)
@@ -213,7 +213,7 @@ class RewriteExamples:
         return Example(prompt, [*question, END], cut.weights)
 
     def restored_sentence(self, row: int, rng: random.Random) -> Example | None:
-        """A sentence of a passage, to be restored beside its context."""
+        """Return a sentence of a passage, to be restored beside its context."""
         title, text = self.pack.passage(row)
         stop = self.tokenizer.vocabulary["."]
         stops = [-1]  # the first sentence begins after it
@@ -237,7 +237,7 @@ class RewriteExamples:
         return Example(prompt, [*sentence, END], cut.weights)
 
     def answer(self, number: int, rng: random.Random) -> Example | None:
-        """The answer to one of a question's rewrites, or to a question that has no rewrites."""
+        """Return the answer to one of a question's rewrites, or to a question that has no rewrites."""
         asked = self.pack.asked[number]
         readings = list(self._readings_of(number))
         if readings:
@@ -266,7 +266,7 @@ class RewriteExamples:
     def _contrasting_windows(
         self, reading: ListReading, readings: Sequence[ListReading], rng: random.Random
     ) -> list[Window]:
-        """A window of the reading's answer, one of each of some other readings, then the rest of its own."""
+        """Return a window of the reading's answer, one of each of some other readings, then the rest of its own."""
         others = [other for other in readings if other is not reading]
         own = self.windows(reading.number, reading.answer)
         contrasting = []
@@ -311,7 +311,7 @@ def _vary_windows(windows: list[Window], rng: random.Random) -> list[Window]:
 
 @lru_cache(_CACHE_SIZE)
 def _inserted_tokens(question: tuple[int, ...], rewrite: tuple[int, ...]) -> tuple[bool, ...]:
-    """Which tokens of a rewrite are not in the question, in the question's order."""
+    """Return which tokens of a rewrite are not in the question, in the question's order."""
     inserted = [True] * len(rewrite)
     matcher = SequenceMatcher(None, question, rewrite, autojunk=False)
     for _, first, size in matcher.get_matching_blocks():
@@ -320,7 +320,7 @@ def _inserted_tokens(question: tuple[int, ...], rewrite: tuple[int, ...]) -> tup
 
 
 def _answer_number(question: TrainingQuestion, reading: GoldRewrite) -> int | None:
-    """Which of the question's distinct answers a reading has."""
+    """Return which of the question's distinct answers a reading has."""
     names = {_normal(name) for name in reading.answers}
     for number, aliases in enumerate(question.answers[:MAX_ANSWERS]):
         if any(_normal(alias) in names for alias in aliases):
@@ -353,7 +353,7 @@ class WriterModel:
 
 
 def _layer_count(weights: dict[str, Tensor]) -> int:
-    """The number of layers that these weights belong to."""
+    """Return the number of layers that these weights belong to."""
     count = 0
     for name in weights:
         if name.startswith("layers."):
@@ -520,7 +520,7 @@ class WriterTask(Task[WriterNet, WriterBatch]):
         return Lazy(range(count), build_batch)
 
     def draw_examples(self, rng: random.Random) -> list[Example]:
-        """The examples of a batch."""
+        """Return the examples of a batch."""
         shares = self.options.draw.kinds
         size = self.options.draw.batch
         kinds = list(shares)
@@ -578,7 +578,7 @@ class WriterTask(Task[WriterNet, WriterBatch]):
 
 @torch.inference_mode()
 def _greedy(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
-    """The likeliest tokens one by one, without the end."""
+    """Return the likeliest tokens one by one, without the end."""
     written = torch.zeros_like(batch.written)
     written[:, 0] = REWRITE
     for place in range(LONGEST_OUTPUT):

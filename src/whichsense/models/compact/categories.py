@@ -187,7 +187,7 @@ def _phrase_kind(first: str, kinds: Sequence[Kind]) -> str:
 
 
 def _names_countries(text: str) -> bool:
-    """Whether a text names a country, or several."""
+    """Return whether a text names a country, or several."""
     for part in re.split(r" and | or ", text.lower()):
         if re.sub(r"^(?:in |the )+", "", part) not in _COUNTRIES:
             return False
@@ -298,8 +298,8 @@ def order_key(label: str) -> tuple[float, float, float] | None:
 
 
 def without_category(labels: Sequence[str], category: str) -> list[str] | None:
-    """The labels without the category's noun, where all that is left says something and differs; None where a noun
-    that repeats cannot be taken away.
+    """Return the labels without the category's noun, where all that is left says something and differs; None where a
+    noun that repeats cannot be taken away.
 
     >>> without_category(["season 2", "season 3"], "season"), without_category(["the men's team", "the B team"], "team")
     (['2', '3'], ["the men's", 'the B'])
@@ -319,13 +319,13 @@ def without_category(labels: Sequence[str], category: str) -> list[str] | None:
 
 
 def has_content(label: str) -> bool:
-    """Whether a label has more than function words."""
+    """Return whether a label has more than function words."""
     words = split_words(label)
     return any(kind not in FUNCTION_KINDS for kind in words.kinds)
 
 
 def header_of(category: str) -> str:
-    """At most 12 characters for a tab or a chip.
+    """Return at most 12 characters for a tab or a chip.
 
     >>> [header_of(category) for category in ("year", "one", "type of location", "country of registration")]
     ['Year', 'Which one', 'Location', 'Registration']

@@ -44,7 +44,7 @@ from whichsense.types import Case, Clarification, Option, Reading
 
 
 def has_differing_answers(case: Case) -> bool:
-    """Whether at least two readings have answers that do not mean the same."""
+    """Return whether at least two readings have answers that do not mean the same."""
     answers = [reading.answer for reading in case.readings]
     weights = [reading.confidence for reading in case.readings]
     return len(group_answers(answers, weights)) > 1
@@ -58,8 +58,9 @@ def is_a_reading_itself(case: Case) -> bool:
 
 
 def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
-    """Whether the question's own words choose: all content of one label is in it, and of no other, and that option's
-    rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both). A source's title does not.
+    """Return whether the question's own words choose: all content of one label is in it, and of no other, and that
+    option's rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both). A source's title
+    does not.
 
     >>> from whichsense.types import Reading
     >>> film = Option("1", "the film", readings=(Reading("Who wrote the film Dune by Lynch?", "Lynch"),))
@@ -96,8 +97,8 @@ _REST = ("another one", "one of the others", "one of the rest")
 def make_options(
     labels: Sequence[str], readings: Sequence[Reading], *, ordered: bool
 ) -> list[Option]:
-    """An option for each label that differs, with the readings of all equal ones; `ordered`: by time or number where
-    all labels have one."""
+    """Return an option for each label that differs, with the readings of all equal ones; `ordered`: by time or number
+    where all labels have one."""
     options = [
         Option("", label if key(shorten(label)) else _UNNAMED, readings=(reading,))
         for label, reading in zip(labels, readings, strict=True)
@@ -115,7 +116,7 @@ def in_order(options: Sequence[Option]) -> list[Option]:
 
 
 def describe(reading: Reading) -> str:
-    """A line beneath an option: where its evidence is from, and what it says."""
+    """Return a line beneath an option: where its evidence is from, and what it says."""
     if not reading.evidence:
         return shorten(reading.source or reading.question, _LONGEST_DESCRIPTION)
     span = reading.evidence[0]
@@ -157,7 +158,7 @@ _LONGEST_CATEGORY = 30
 
 
 def repair(clarification: Clarification) -> Clarification | None:
-    """The same clarification in the right form; None where fewer than two options are left.
+    """Return the same clarification in the right form; None where fewer than two options are left.
 
     Options that stand for no reading go, equal ones are merged, long labels are cut between words, a category that
     repeats in the options is taken out of them, and more than six options are put into groups.

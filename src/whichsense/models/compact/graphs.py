@@ -88,14 +88,14 @@ class EncoderGraph(Graph):
         return self.norm(self.one("Add", narrow, states), f"{name}.norm")
 
     def thin(self, value: str, name: str, *, bias: bool = False) -> str:
-        """An adapter's two thin matrices, in half precision; with a bias, GELU is between them."""
+        """Add an adapter's two thin matrices, in half precision; with a bias, GELU is between them."""
         inner = self.one("MatMul", value, self.half(f"{name}.down"))
         if bias:
             inner = self.one("FastGelu", inner, self.weight(f"{name}.bias"))
         return self.one("MatMul", inner, self.half(f"{name}.up"))
 
     def half(self, name: str) -> str:
-        """A matrix as MatMul takes it (inputs × outputs)."""
+        """Return a matrix as MatMul takes it (inputs × outputs)."""
         stored = self.const(name, self.array(name).T.astype(np.float16))
         return self.one("Cast", stored, to=self.onnx.TensorProto.FLOAT)
 
@@ -114,17 +114,17 @@ class EncoderGraph(Graph):
         return self.one("Add", self.one("Mul", unit, scale), shift)
 
     def score(self, states: str, head: str) -> str:
-        """A head over the [CLS] state: one number a pair (batch)."""
+        """Add a head over the [CLS] state: one number a pair (batch)."""
         hidden = self.one("Tanh", self.gemm(self.first(states), f"{head}.dense"))
         return self.one("Squeeze", self.gemm(hidden, f"{head}.out"), self.numbers(1))
 
     def project(self, states: str, layer: str) -> str:
-        """A linear layer of every token's state, in float."""
+        """Add a linear layer of every token's state, in float."""
         product = self.one("MatMul", states, self.const(f"{layer}.weight", self.joined(layer)))
         return self.one("Add", product, self.bias(layer))
 
     def first(self, states: str) -> str:
-        """The [CLS] state (batch × width)."""
+        """Return the [CLS] state (batch × width)."""
         zero = self.const("zero", np.array(0, dtype=np.int64))
         return self.one("Gather", states, zero, axis=1)
 
@@ -163,7 +163,7 @@ def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 
 def late(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The early states → final states, relevance, span scores (batch × length × 2), ambiguity."""
+    """Build a graph: the early states → final states, relevance, span scores (batch × length × 2), ambiguity."""
     graph = EncoderGraph(weights, shape, int8=int8)
     states = "early"
     for number in range(shape["early"], shape["layers"]):
@@ -263,7 +263,7 @@ class _WriterGraph(Graph):
         return self.linear(context, f"{name}.output")
 
     def last_sizes(self, scores: list[str]) -> str:
-        """The size of the last of four axes, of each."""
+        """Return the size of the last of four axes, of each."""
         sizes = []
         for score in scores:
             shape = self.one("Shape", score)
@@ -288,7 +288,7 @@ class _WriterGraph(Graph):
         return self.one("Add", scores, "mask")
 
     def memory_values(self, weights: str, number: int) -> str:
-        """The memory's values by attention weights (sequences × heads × new × head width)."""
+        """Return the memory's values by attention weights (sequences × heads × new × head width)."""
         swapped = self.one("Transpose", weights, perm=[1, 0, 2, 3])
         outer = self.outer_shape(swapped)
         shape = self.one("Concat", outer, self.numbers(self.each), axis=0)
@@ -300,12 +300,12 @@ class _WriterGraph(Graph):
         return self.one("Transpose", values, perm=[1, 0, 2, 3])
 
     def outer_shape(self, value: str) -> str:
-        """The sizes of the first three of four axes."""
+        """Return the sizes of the first three of four axes."""
         shape = self.one("Shape", value)
         return self.one("Slice", shape, self.numbers(0), self.numbers(3))
 
     def written(self, states: str) -> str:
-        """Log probabilities over the words that may be written (new tokens × words)."""
+        """Return log probabilities over the words that may be written (new tokens × words)."""
         hidden = self.product(states, "writer.out")
         hidden = self.one("FastGelu", hidden, self.bias("writer.out"))
         hidden = self.norm(hidden, "writer.out_norm")
@@ -376,7 +376,8 @@ def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 
 def frame(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The states of [CLS] and the mean ones of answer and label, side by side (batch × 3 · width) → the frames."""
+    """Build a graph: the states of [CLS] and the mean ones of answer and label, side by side (batch × 3 · width) → the
+    frames."""
     graph = EncoderGraph(weights, shape, int8=int8)
     hidden = graph.one("Tanh", graph.gemm("edges", "frame_hidden"))
     graph.name(graph.gemm(hidden, "frame_out"), "frames")

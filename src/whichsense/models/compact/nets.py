@@ -69,7 +69,7 @@ def quantize_weight(weight: Tensor) -> Tensor:
 
 
 def weight_steps(weight: Tensor) -> Tensor:
-    """The step of each output's weights (outputs × 1)."""
+    """Return the step of each output's weights (outputs × 1)."""
     greatest = weight.detach().abs().amax(dim=1, keepdim=True)
     return greatest.clamp(min=1e-8) / WEIGHT_TOP
 
@@ -174,8 +174,8 @@ class _Verdict(nn.Module):
         self.out = nn.Linear(inner, 1)
 
     def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """The logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and last
-        tokens (pairs × spans each)."""
+        """Return the logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and
+        last tokens (pairs × spans each)."""
         width = states.shape[-1]
         begin = states.gather(1, first[..., None].expand(-1, -1, width))
         end = states.gather(1, last[..., None].expand(-1, -1, width))
@@ -222,8 +222,8 @@ class CompactEncoder(nn.Module):
         return states
 
     def _attended(self, mask: Tensor) -> Tensor:
-        """Which keys are attended to (pairs × 1 × 1 × tokens); with distances, what is added to each score (pairs ×
-        heads × tokens × tokens)."""
+        """Return which keys are attended to (pairs × 1 × 1 × tokens); with distances, what is added to each score
+        (pairs × heads × tokens × tokens)."""
         attended = mask[:, None, None, :]
         if not self.config.buckets:
             return attended
@@ -266,7 +266,7 @@ class CompactNet(nn.Module):
         self.encoder.compile_layers(*arguments, **options)
 
     def read(self, ids: Tensor, types: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """The output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
+        """Return the output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
         early = self.encoder.early(ids, types, mask)
         late = self.encoder.late(early, mask)
         return {
@@ -426,7 +426,7 @@ class WriterNet(nn.Module):
         return F.linear(hidden, self.words.to(hidden.dtype), self.out_bias)
 
     def loss(self, batch: WriterBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """The weighted mean loss of the wanted tokens; the sum of their losses, unweighted; their number."""
+        """Return the weighted mean loss of the wanted tokens; the sum of their losses, unweighted; their number."""
         counts = batch.weights > 0
         logits = self.scores(self(batch)[counts]).float()
         losses = F.cross_entropy(logits, batch.wanted[counts], reduction="none")
@@ -495,8 +495,8 @@ class TagNet(nn.Module):
         return self.tag(states).float(), self.answers(states).float(), states
 
     def frame(self, edges: Tensor) -> Tensor:
-        """The states of [CLS] and the mean ones of answer and label, side by side (pairs × 3 · width) → the logits of
-        the frames, the last of which is none."""
+        """Turn the states of [CLS] and the mean ones of answer and label, side by side (pairs × 3 · width), into the
+        logits of the frames, the last of which is none."""
         logits: Tensor = self.frame_out(torch.tanh(self.frame_hidden(edges)))
         return logits.float()
 
@@ -536,7 +536,7 @@ def from_mpnet(weights: Mapping[str, Any]) -> TagNet:
 
 
 def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """The mean state of a span of each pair (pairs × width)."""
+    """Return the mean state of a span of each pair (pairs × width)."""
     at = torch.arange(states.shape[1], device=states.device)
     inside = ((at >= first[:, None]) & (at <= last[:, None])).to(states.dtype)
     total = torch.einsum("pt,ptw->pw", inside, states)
@@ -616,7 +616,7 @@ def _is_shared(name: str) -> bool:
 
 
 def own_weights(net: SupportNet) -> dict[str, Tensor]:
-    """What the judge does not share with the verifier."""
+    """Return what the judge does not share with the verifier."""
     own = {}
     for name, value in net.state_dict().items():
         if not _is_shared(name):

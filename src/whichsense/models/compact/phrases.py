@@ -107,7 +107,7 @@ class Words:
         return len(self.places)
 
     def span(self, start: int, end: int) -> str:
-        """The text of the words from `start` up to `end`."""
+        """Return the text of the words from `start` up to `end`."""
         return self.text[self.places[start][0] : self.places[end - 1][1]]
 
     def word(self, place: int) -> str:
@@ -165,7 +165,7 @@ class AlignedRewrite:
 
 
 def align(question: str, rewrites: Sequence[str]) -> list[AlignedRewrite]:
-    """The rewrites with what each of their words shares with the question and with the other rewrites.
+    """Return the rewrites with what each of their words shares with the question and with the other rewrites.
 
     >>> film, book = align("Who wrote Dune?", ["Who wrote the film Dune?", "Who wrote the book Dune?"])
     >>> [film.words.bare[i] for i in range(len(film.words)) if film.is_core[i]]
@@ -187,7 +187,7 @@ def align(question: str, rewrites: Sequence[str]) -> list[AlignedRewrite]:
 
 
 def _shared(other: Words, words: Words) -> list[bool]:
-    """Which of the words the other text has, too, in the same order."""
+    """Return which of the words the other text has, too, in the same order."""
     shared = [False] * len(words)
     matcher = SequenceMatcher(None, other.bare, words.bare, autojunk=False)
     for _, start, size in matcher.get_matching_blocks():
@@ -248,7 +248,7 @@ def _is_mark(words: Words, place: int, but: frozenset[str]) -> bool:
 
 
 def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
-    """Whether a span could be a phrase: it has content, no loose function word at an end, and cuts no name that
+    """Return whether a span could be a phrase: it has content, no loose function word at an end, and cuts no name that
     differs from rewrite to rewrite."""
     kinds = rewrite.words.kinds
     if _differs_in_wh(rewrite):
@@ -264,7 +264,7 @@ def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
 
 
 def _differs_in_wh(rewrite: AlignedRewrite) -> bool:
-    """Whether only function words differ, and a wh-word is one of them."""
+    """Return whether only function words differ, and a wh-word is one of them."""
     core = []
     for kind, is_core in zip(rewrite.words.kinds, rewrite.is_core, strict=True):
         if is_core:
@@ -273,7 +273,7 @@ def _differs_in_wh(rewrite: AlignedRewrite) -> bool:
 
 
 def _cuts_name(rewrite: AlignedRewrite, place: int) -> bool:
-    """Whether the words on both sides of a place belong to one name: "House of | Commons", "New | York"."""
+    """Return whether the words on both sides of a place belong to one name: "House of | Commons", "New | York"."""
     kinds = rewrite.words.kinds
     bare = rewrite.words.bare
     before, behind = place - 1, place
@@ -295,7 +295,7 @@ Features = dict[str, float]
 
 
 def phrase_features(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
-    """What is inside, what is left out, and the words at both ends; features that are 0 are left out."""
+    """Return what is inside, what is left out, and the words at both ends; features that are 0 are left out."""
     features = {**_counts(rewrite, phrase), **_edges(rewrite, phrase)}
     return {name: float(value) for name, value in features.items() if value}
 
@@ -378,7 +378,7 @@ def _edges(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
 
 
 def _token(rewrite: AlignedRewrite, place: int) -> str:
-    """A function word as it is, another by its kind; "^" and "$" beyond the ends."""
+    """Return a function word as it is, another by its kind; "^" and "$" beyond the ends."""
     if place < 0:
         return "^"
     if place >= len(rewrite.words):
@@ -424,8 +424,8 @@ def load_ranker(name: str) -> Ranker:
 
 
 def by_expectation(texts: Sequence[str], scores: Sequence[float]) -> list[tuple[int, float]]:
-    """The most probable texts, ordered by their expected overlap with the right one, which scores make more or less
-    probable: (place, overlap).
+    """Return the most probable texts, ordered by their expected overlap with the right one, which scores make more
+    or less probable: (place, overlap).
 
     >>> places = by_expectation(["the film", "the 1961 film", "the 1961 film version"], [1.0, 0.9, 0.8])
     >>> [place for place, _ in places]
@@ -447,7 +447,8 @@ def by_expectation(texts: Sequence[str], scores: Sequence[float]) -> list[tuple[
 
 
 def overlap(text: str, right: str) -> float:
-    """The longest common substring as a share of each text; what is missing counts a little more than what is too much.
+    """Return the longest common substring as a share of each text; what is missing counts a little more than what is
+    too much.
 
     >>> overlap("the film", "film"), overlap("film", "the film")
     (0.775, 0.725)

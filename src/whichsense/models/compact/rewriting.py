@@ -52,14 +52,14 @@ _PER_QUESTION = (
 
 
 def order_passages(scene: Scene, target: Target) -> list[int]:
-    """Places of the passages that hold the answer, then of the others, best first."""
+    """Return places of the passages that hold the answer, then of the others, best first."""
     passages = range(len(scene.evidence.hits))
     others = [place for place in passages if place not in target.marked]
     return [*target.marked, *others]
 
 
 def windows(scene: Scene, target: Target) -> list[Window]:
-    """The windows for a rewrite: of the answer's own passages first, then of the best of the others."""
+    """Return the windows for a rewrite: of the answer's own passages first, then of the best of the others."""
     places = order_passages(scene, target)[:_PER_REWRITE]
     return [_window(scene, place, target) for place in places]
 
@@ -78,7 +78,7 @@ def _window(scene: Scene, place: int, target: Target) -> Window:
 
 
 def likelihoods(scene: Scene, questions: Sequence[str], targets: Sequence[Target]) -> Floats:
-    """The log probability of each answer to each question, given a window for each answer (questions × answers):
+    """Return the log probability of each answer to each question, given a window for each answer (questions × answers):
     REFUEL's verification score."""
     shared: list[Window] = []
     for target in targets:
@@ -122,7 +122,7 @@ _MOST = 4  # rewrites for each answer
 def phrase_rewrites(
     scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[list[Option]]:
-    """For each answer the rewrites with phrases of its evidence, the most promising first."""
+    """Return for each answer the rewrites with phrases of its evidence, the most promising first."""
     around = [beside(scene, target) for target in targets]
     rewrites = []
     for place, supported in enumerate(told):
@@ -143,7 +143,7 @@ def phrase_rewrites(
 
 
 def _phrases(scene: Scene, around: Sequence[Sequence[str]]) -> Iterator[tuple[str, float]]:
-    """The phrases beside an answer and their worth, which is less in passages that support the answer less."""
+    """Yield the phrases beside an answer and their worth, which is less in passages that support the answer less."""
     question = scene.evidence.question
     asked = asked_for(question)
     worth = {kind: values.get(asked, values[""]) for kind, values in _WORTH.items()}
@@ -163,7 +163,7 @@ def _phrases(scene: Scene, around: Sequence[Sequence[str]]) -> Iterator[tuple[st
 
 
 def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) -> bool:
-    """Whether a phrase tells the answer from the others, adds to the question, and is supported."""
+    """Return whether a phrase tells the answer from the others, adds to the question, and is supported."""
     return (
         _spaced_words(phrase) not in elsewhere
         and _adds_word(scene.evidence.question, phrase)
@@ -172,13 +172,13 @@ def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) ->
 
 
 def _adds_word(question: str, phrase: str) -> bool:
-    """Whether a phrase has a word, behind its preposition, that the question does not have."""
+    """Return whether a phrase has a word, behind its preposition, that the question does not have."""
     known = {*words(question), "the"}
     return any(word not in known for word in words(phrase)[1:])
 
 
 def _option(question: str, phrase: str) -> Option | None:
-    """The question with the phrase; None if that has the same words as the question."""
+    """Return the question with the phrase; None if that has the same words as the question."""
     rewrite = insert_phrase(question, phrase)
     if key(rewrite) == key(question):
         return None
@@ -204,7 +204,8 @@ def insert_phrase(question: str, phrase: str) -> str:
 
 
 def _end_of(name: str, question: str) -> int | None:
-    """The character at which a name ends in a question: spelt as in the title, or else with other punctuation."""
+    """Return the character at which a name ends in a question: spelt as in the title, or else with other
+    punctuation."""
     for pattern in (re.escape(name), r"\W+".join(words(name))):
         match = re.search(rf"\b{pattern}(?!\w)", question, re.IGNORECASE)
         if match:
@@ -213,7 +214,7 @@ def _end_of(name: str, question: str) -> int | None:
 
 
 def _spaced_words(text: str) -> str:
-    """The words of a text with a space before, between and behind them, to search for whole words."""
+    """Return the words of a text with a space before, between and behind them, to search for whole words."""
     return f" {' '.join(words(text))} "
 
 
@@ -243,7 +244,8 @@ class RewriteOptions:
 def rewrites(
     scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[list[Rewrite]]:
-    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer."""
+    """Return several rewrites for each answer, best first; none if nothing fits. `told` is the support of each
+    answer."""
     ranked = []
     for own, some in zip(told, written(scene, targets, told), strict=True):
         others = [other for other in told if other is not own]
@@ -318,7 +320,7 @@ def _prompt(
 def _collect_options(
     scene: Scene, target: Target, supported: Support, samples: Sequence[writer.Sample]
 ) -> RewriteOptions:
-    """The samples for an answer as text, and the options among them."""
+    """Return the samples for an answer as text, and the options among them."""
     question = scene.evidence.question
     vocabulary = scene.compact.model.words.vocabulary
     asked = _asked(scene)
@@ -342,7 +344,8 @@ def _collect_options(
 def _supported_rewrites(
     question: str, edits: Sequence[_TextEdit], supported: Support
 ) -> Iterator[str]:
-    """The question with all edits, and with each alone, which often suffices: those that are fluent and supported."""
+    """Yield the question with all edits, and with each alone, which often suffices: those that are fluent and
+    supported."""
     each = [[edit] for edit in edits] if len(edits) > 1 else []
     for some in (edits, *each):
         text = applied(question_words(question), some)
@@ -351,8 +354,8 @@ def _supported_rewrites(
 
 
 def _is_fluent(text: str, question: str) -> bool:
-    """Whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does not end
-    within a phrase. What the question itself has is allowed.
+    """Return whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does
+    not end within a phrase. What the question itself has is allowed.
 
     >>> good, bad = ("Who sang it?", "In which film?"), ("Who sang sang it?", 'Who sang "it?', "Who sang it in the?")
     >>> [_is_fluent(text, "Who sang it?") for text in (*good, *bad)]
@@ -410,8 +413,8 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
 
 
 def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
-    """A reading for each answer, no two rewrites alike, for a benchmark: the clumsiest edit is nearer to an annotator's
-    rewrite than none, and questions without one are not compared."""
+    """Return a reading for each answer, no two rewrites alike, for a benchmark: the clumsiest edit is nearer to an
+    annotator's rewrite than none, and questions without one are not compared."""
     if len(answers) < 2:
         return [_rewrite_only_answer(scene, answer) for answer in answers]
     targets = [locate(scene, answer) for answer in answers]
@@ -433,7 +436,7 @@ def _reading(answer: Candidate, question: str) -> Reading:
 
 
 def _rewrite_only_answer(scene: Scene, answer: Candidate) -> Reading:
-    """The reading of an only answer: its rewrite sets it apart from the likeliest other candidates."""
+    """Return the reading of an only answer: its rewrite sets it apart from the likeliest other candidates."""
     others = [
         place for place in scene.apart if not same_answer(scene.answers[place].text, answer.answer)
     ]
@@ -444,14 +447,14 @@ def _rewrite_only_answer(scene: Scene, answer: Candidate) -> Reading:
 
 
 def _choose_rewrites(scene: Scene, targets: Sequence[Target]) -> list[Rewrite | None]:
-    """The best set of rewrites, one for each answer; None where nothing fits."""
+    """Return the best set of rewrites, one for each answer; None where nothing fits."""
     supports = [support(scene, target, policy=FOR_BENCHMARKS) for target in targets]
     return together(rewrites(scene, targets, supports))
 
 
 def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | None:
-    """The question with the title of a passage that holds the answer, for an answer without a rewrite. Titles with the
-    answer's name are skipped."""
+    """Return the question with the title of a passage that holds the answer, for an answer without a rewrite. Titles
+    with the answer's name are skipped."""
     question = scene.evidence.question.strip().rstrip("?")
     for place in wanted.marked:
         title = scene.evidence.passages[place].title
@@ -466,7 +469,8 @@ def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | 
 
 
 def verify_readings(scene: Scene, readings: Sequence[Reading], policy: Policy) -> list[Reading]:
-    """The readings that hold when their rewrites are asked again, with those of answers that the rewrites prefer."""
+    """Return the readings that hold when their rewrites are asked again, with those of answers that the rewrites
+    prefer."""
     if not readings:
         return []
     least = scene.judge.join_over if policy.threshold is None else policy.threshold
@@ -521,7 +525,7 @@ def _other_answers(scene: Scene, readings: Sequence[Reading], least: float) -> l
 
 
 def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np.bool_]:
-    """Whether each rewrite gains as much for its own answer as for any other. `after` is rewrites × answers."""
+    """Return whether each rewrite gains as much for its own answer as for any other. `after` is rewrites × answers."""
     gain = after - before
     own = np.diagonal(gain).copy()
     np.fill_diagonal(gain, -np.inf)
@@ -530,7 +534,7 @@ def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np
 
 
 def _is_preferred(given: Floats, new: Floats, rewritten: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
+    """Return whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
 
     `given`: rewrites × answers; `new`: rewrites × newcomers.
     """

@@ -96,7 +96,7 @@ def _without_heading(text: str, title: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is one whole sentence, and no heading or fragment.
+    """Return whether a text is one whole sentence, and no heading or fragment.
 
     >>> is_whole("It was released in 1989."), is_whole("released in 1989."), is_whole("Cast and crew.")
     (True, False, False)
@@ -220,12 +220,12 @@ def _is_at(fact: Fact, span: Span) -> bool:
 
 
 def _tells(fact: Fact, answer: str) -> bool:
-    """Whether a fact has an answer, or is of a passage about it."""
+    """Return whether a fact has an answer, or is of a passage about it."""
     return _holds(fact.text, answer) or _holds(clean(fact.passage.title), answer)
 
 
 def _holds(text: str, answer: str) -> bool:
-    """Whether a text has an answer, and not only as part of a word or a number.
+    """Return whether a text has an answer, and not only as part of a word or a number.
 
     >>> _holds("It costs 120 or 6,780.", "12"), _holds("It costs 12, or more.", "12")
     (False, True)
@@ -279,7 +279,7 @@ def _continued(text: str) -> str:
 
 
 def _says_more(text: str, told: frozenset[str]) -> bool:
-    """Whether enough of a text's words are new beside what was told, of which these are the stems."""
+    """Return whether enough of a text's words are new beside what was told, of which these are the stems."""
     stems = content_stems(text)
     fresh = stems - told
     return len(fresh) >= 3 and len(fresh) >= _LEAST_NEW * len(stems)

@@ -105,7 +105,7 @@ class CompactTextReader:
         return self.compact.folder.name
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        """An answer for each (question, text) pair; the empty string if there is none."""
+        """Return an answer for each (question, text) pair; the empty string if there is none."""
         return [self._read(question, text) for question, text in pairs]
 
     def _read(self, question: str, text: str) -> str:
@@ -125,7 +125,7 @@ class CompactTextReader:
 
 
 def split_windows(text: str) -> list[str]:
-    """The text in windows of 100 words.
+    """Return the text in windows of 100 words.
 
     >>> [len(window.split()) for window in split_windows("word " * 150)]
     [100, 80]

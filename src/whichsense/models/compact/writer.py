@@ -61,8 +61,8 @@ class Window:
         return [*self.title[:title], BETWEEN, *self.text[begin : begin + width], END]
 
     def _begin(self, width: int) -> int:
-        """The first token of the text: the beginning of a sentence from which the answer still fits, else the place
-        that has the answer in the middle."""
+        """Return the first token of the text: the beginning of a sentence from which the answer still fits, else the
+        place that has the answer in the middle."""
         earliest = max(0, self.end - width)
         starts = [0] if earliest == 0 else []
         for place in range(earliest, self.first):
@@ -161,7 +161,7 @@ class Edit:
 def changes(
     question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]
 ) -> list[Edit]:
-    """The edits from a question, given as the pieces of each word, to what was written.
+    """Return the edits from a question, given as the pieces of each word, to what was written.
 
     >>> tokens = ["who", "made", "dune", "##s", "in", "1984"]
     >>> changes([[0], [1], [2]], [0, 1, 2, 4, 5], tokens)
@@ -183,7 +183,7 @@ def changes(
 def _kept_words(
     question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]
 ) -> Iterator[tuple[int, int, int]]:
-    """The question's words that stay: number, and (first, last + 1) of the pieces among what was written."""
+    """Yield the question's words that stay: number, and (first, last + 1) of the pieces among what was written."""
     target_of = _align(question, written)
     begin = 0
     for number, pieces in enumerate(question):
@@ -211,12 +211,12 @@ def _align(question: Sequence[Sequence[int]], written: Sequence[int]) -> dict[in
 
 
 def _continues(pieces: Sequence[int], place: int, vocabulary: Sequence[str]) -> bool:
-    """Whether the piece at a place continues a word."""
+    """Return whether the piece at a place continues a word."""
     return place < len(pieces) and vocabulary[pieces[place]].startswith("##")
 
 
 def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:
-    """The question after its edits, each given with the text that it inserts.
+    """Return the question after its edits, each given with the text that it inserts.
 
     >>> applied(["Who", "made", "Dune"], [(Edit(3, 0, ()), "in 1984"), (Edit(1, 1, ()), "directed")])
     'Who directed Dune in 1984?'
@@ -268,7 +268,7 @@ class Surfaces:
         return _spaced(parts)
 
     def _longest(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
-        """The longest run from a place on that the evidence holds, in its most common spelling there."""
+        """Return the longest run from a place on that the evidence holds, in its most common spelling there."""
         places = self._places.get(inserted[at], [])
         length = 0
         longer = places
@@ -288,7 +288,7 @@ class Surfaces:
         return length, surface
 
     def _plain(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
-        """The word from a place on, in lower case: the evidence does not hold it."""
+        """Return the word from a place on, in lower case: the evidence does not hold it."""
         end = at + 1
         while _continues(inserted, end, self._tokens):
             end += 1
@@ -334,7 +334,7 @@ class Writable:
     bias: Floats
 
     def columns(self, tokens: Sequence[int]) -> list[int | None]:
-        """The place of each token among them; None for one that may not be written."""
+        """Return the place of each token among them; None for one that may not be written."""
         known = self.ids.tolist()
         columns: list[int | None] = []
         for place, token in zip(np.searchsorted(self.ids, tokens).tolist(), tokens, strict=True):
@@ -363,7 +363,7 @@ class WriterState:
         return int(next(iter(self.past.values())).shape[2])
 
     def select(self, rows: Ints | slice) -> WriterState:
-        """Some of the sequences in that order. A sequence may be repeated."""
+        """Return some of the sequences in that order. A sequence may be repeated."""
         past = {name: array[rows] for name, array in self.past.items()}
         return replace(self, mask=self.mask[rows], past=past, following=self.following[rows])
 
@@ -523,7 +523,7 @@ def drawn(
     *,
     longest: int = LONGEST_OUTPUT,
 ) -> list[list[Sample]]:
-    """For each prompt the greedy output and `count` samples.
+    """Return for each prompt the greedy output and `count` samples.
 
     `pieces` are the tokens that may be written for each prompt. Outputs longer than `longest` are dropped. The seed is
     fixed: the same prompts get the same samples.
@@ -584,7 +584,7 @@ class _Live:
         return np.array([tokens[-1:] == (END,) for tokens in self.tokens], dtype=bool)
 
     def append(self, columns: Sequence[int]) -> _Live:
-        """Each draw with one more token, which the writer has not read yet."""
+        """Return each draw with one more token, which the writer has not read yet."""
         new = self.state.writable.ids[list(columns)].tolist()
         gain = self.state.following[self.row, list(columns)]
         tokens = []
@@ -616,7 +616,7 @@ class _Live:
 
 
 def _next_columns(scores: Floats, greedy: _Flags, rng: np.random.Generator) -> list[int]:
-    """The next token of each draw, as a column of its scores (draws × writable)."""
+    """Return the next token of each draw, as a column of its scores (draws × writable)."""
     columns = []
     for row, is_greedy in zip(scores, greedy, strict=True):
         column = int(row.argmax()) if is_greedy else _sample(row, rng)
@@ -648,8 +648,8 @@ def likelihoods(
     outputs: Sequence[Sequence[int]],
     more: Sequence[int] = (),
 ) -> list[list[float]]:
-    """The log probability of each output, end included, after each prompt (prompts × outputs). The distribution is over
-    the tokens of the prompts and the outputs, and over `more`."""
+    """Return the log probability of each output, end included, after each prompt (prompts × outputs). The distribution
+    is over the tokens of the prompts and the outputs, and over `more`."""
     vocabulary = list(more)
     for prompt in prompts:
         vocabulary += prompt.ids
@@ -670,7 +670,8 @@ def likelihoods(
 def _distributions(
     writer: Writer, prompts: Sequence[Prompt], outputs: Sequence[Sequence[int]], writable: Writable
 ) -> Floats:
-    """Log probabilities at each place of each output after each prompt (prompts × outputs × places × writable)."""
+    """Return log probabilities at each place of each output after each prompt (prompts × outputs × places ×
+    writable)."""
     longest = max(1, *map(len, outputs))
     tokens = np.full((len(outputs), longest), END, dtype=np.int64)
     for row, output in enumerate(outputs):
