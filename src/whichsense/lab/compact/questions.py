@@ -256,7 +256,8 @@ def _situated_rewrites(pairs: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[Go
 def _convert_grounded(
     questions: Sequence[GroundedQuestion], name: str
 ) -> Iterator[TrainingQuestion]:
-    """Yield each question with the passage that answers it; one without an answer gets passages of its article, and no search."""
+    """Yield each question with the passage that answers it; one without an answer gets passages of its article, and no
+    search."""
     gold = [_gold_passages(question) for question in questions]
     articles: defaultdict[str, dict[str, Context]] = defaultdict(dict)
     for passages in gold:

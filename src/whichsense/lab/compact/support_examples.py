@@ -349,7 +349,7 @@ def passage_examples(
 ) -> Iterator[SupportExample]:
     """Yield examples of a passage's sentences, unsupported and supported ones in turn."""
     every = sentences(" ".join(passage.text.split()))
-    claims = [one for one in every if _is_claim(one)]
+    claims = list(filter(_is_claim, every))
     if not claims or len(every) < 2:
         return
     for number in range(most):

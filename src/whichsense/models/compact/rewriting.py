@@ -419,12 +419,10 @@ def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]
         return [_rewrite_only_answer(scene, answer) for answer in answers]
     targets = [locate(scene, answer) for answer in answers]
     chosen = _choose_rewrites(scene, targets)
-    used = {key(rewrite.question) for rewrite in chosen if rewrite is not None}
+    used = {key(rewrite.question) for rewrite in filter(None, chosen)}
     readings = []
     for answer, target, rewrite in zip(answers, targets, chosen, strict=True):
-        written = rewrite.question if rewrite else None
-        if rewrite is None:  # better any title than no reading at all
-            written = _by_title(scene, target, normalize(answer.answer), used)
+        written = _by_title(scene, target, answer, used) if rewrite is None else rewrite.question
         if written is not None:
             used.add(key(written))
             readings.append(_reading(answer, written))
@@ -452,10 +450,11 @@ def _choose_rewrites(scene: Scene, targets: Sequence[Target]) -> list[Rewrite | 
     return together(rewrites(scene, targets, supports))
 
 
-def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | None:
+def _by_title(scene: Scene, wanted: Target, answer: Candidate, used: set[str]) -> str | None:
     """Return the question with the title of a passage that holds the answer, for an answer without a rewrite. Titles
     with the answer's name are skipped."""
     question = scene.evidence.question.strip().rstrip("?")
+    name = normalize(answer.answer)
     for place in wanted.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"

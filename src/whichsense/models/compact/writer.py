@@ -529,90 +529,43 @@ def drawn(
     fixed: the same prompts get the same samples.
     """
     rng = np.random.default_rng(0)
-    vocabulary: list[int] = []
-    for own in pieces:
-        vocabulary += own.tolist()
-    writable = writer.writable(vocabulary)
+    writable = writer.writable([piece for own in pieces for piece in own.tolist()])
     penalties = np.stack([_penalties(writable, own) for own in pieces])
     state = writer.begin(prompts, writable)
-    live = _Live.start(state, len(prompts), count)
+    # Of each draw that has not ended: its prompt, the sequence that it continues, whether it takes the likeliest token
+    # at every step, its tokens, and their log probability.
+    row = owner = np.repeat(np.arange(len(prompts)), count + 1)
+    greedy = np.tile(np.arange(count + 1) == 0, len(prompts))
+    tokens: list[tuple[int, ...]] = [()] * len(owner)
+    score = np.zeros(len(owner))
     done: list[list[Sample]] = [[] for _ in prompts]
     for _ in range(longest):
-        scores = live.state.following[live.row] + penalties[live.owner]
-        columns = _next_columns(scores, live.greedy, rng)
-        live = live.append(columns)
-        for place in np.flatnonzero(live.ended).tolist():
-            tokens = live.tokens[place][:-1]
-            if tokens:
-                mean = float(live.score[place]) / (len(tokens) + 1)
-                done[int(live.owner[place])].append(Sample(tokens, mean))
-        live = live.drop_ended()
-        if not len(live.owner):
+        columns = _next_columns(state.following[row] + penalties[owner], greedy, rng)
+        score = score + state.following[row, columns]
+        new = writable.ids[columns]
+        for draw in np.flatnonzero(new == END).tolist():
+            if tokens[draw]:
+                mean = float(score[draw]) / (len(tokens[draw]) + 1)
+                done[int(owner[draw])].append(Sample(tokens[draw], mean))
+        live = np.flatnonzero(new != END)
+        if not len(live):
             break
-        live = live.advance(writer)
+        owner, greedy, score = owner[live], greedy[live], score[live]
+        last = new[live].tolist()
+        tokens = [(*tokens[draw], token) for draw, token in zip(live.tolist(), last, strict=True)]
+        row, old, read = _shared_sequences(row[live], last)
+        state, _ = writer.extend(state.select(old), read[:, None])
     return done
 
 
-@dataclass
-class _Live:
-    """The draws that have not ended. Each array has one entry a draw.
-
-    Draws for the same prompt with the same tokens so far, as most are at first, share one sequence of the writer.
-    """
-
-    state: WriterState
-    row: Ints
-    """The writer's sequence that the draw continues."""
-    owner: Ints
-    """The prompt that it is for."""
-    tokens: list[tuple[int, ...]]
-    score: NDArray[np.float64]
-    """Log probability of its tokens."""
-    greedy: _Flags
-    """Whether it takes the likeliest token at every step."""
-
-    @classmethod
-    def start(cls, state: WriterState, prompts: int, count: int) -> _Live:
-        """One greedy draw and `count` samples for each prompt, without tokens."""
-        owner = np.repeat(np.arange(prompts), count + 1)
-        greedy = np.tile(np.arange(count + 1) == 0, prompts)
-        size = len(owner)
-        return cls(state, owner, owner, [()] * size, np.zeros(size), greedy)
-
-    @property
-    def ended(self) -> _Flags:
-        return np.array([tokens[-1:] == (END,) for tokens in self.tokens], dtype=bool)
-
-    def append(self, columns: Sequence[int]) -> _Live:
-        """Return each draw with one more token, which the writer has not read yet."""
-        new = self.state.writable.ids[list(columns)].tolist()
-        gain = self.state.following[self.row, list(columns)]
-        tokens = []
-        for old, token in zip(self.tokens, new, strict=True):
-            tokens.append((*old, token))
-        return replace(self, tokens=tokens, score=self.score + gain)
-
-    def drop_ended(self) -> _Live:
-        draws = np.flatnonzero(~self.ended)
-        return replace(
-            self,
-            row=self.row[draws],
-            owner=self.owner[draws],
-            tokens=[self.tokens[draw] for draw in draws.tolist()],
-            score=self.score[draws],
-            greedy=self.greedy[draws],
-        )
-
-    def advance(self, writer: Writer) -> _Live:
-        """Let the writer read the last tokens, each different (sequence, token) once."""
-        place_of: dict[tuple[int, int], int] = {}
-        row = []
-        for old, tokens in zip(self.row.tolist(), self.tokens, strict=True):
-            step = (old, tokens[-1])
-            row.append(place_of.setdefault(step, len(place_of)))
-        old_rows, last = np.array(list(place_of), dtype=np.int64).T
-        state, _ = writer.extend(self.state.select(old_rows), last[:, None])
-        return replace(self, state=state, row=np.array(row))
+def _shared_sequences(rows: Ints, last: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+    """Let draws for the same prompt with the same tokens so far, as most are at first, share one sequence: return the
+    new sequence of each, and the old sequence and the next token of each new one."""
+    place_of: dict[tuple[int, int], int] = {}
+    steps = zip(rows.tolist(), last, strict=True)
+    places = [place_of.setdefault(step, len(place_of)) for step in steps]
+    old, read = np.array(list(place_of), dtype=np.int64).T
+    return np.array(places), old, read
 
 
 def _next_columns(scores: Floats, greedy: _Flags, rng: np.random.Generator) -> list[int]:
