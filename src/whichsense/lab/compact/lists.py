@@ -40,9 +40,10 @@ from whichsense.models.compact.encoder import (
     Tokenizer,
     answer_ids,
 )
+from whichsense.models.compact.rewrite_support import find_tokens
 from whichsense.types import Passage, decode, encode, frozen
 
-# A tokenizer that remembers, and where word pieces occur in others.
+# A tokenizer that remembers.
 
 
 @dataclass(frozen=True)
@@ -62,43 +63,6 @@ class CachedTokenizer(Tokenizer):
             ids = tuple(super().ids(text, most))
             self._ids[text, most] = ids
         return list(ids)
-
-
-def continuations(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
-    """Return for each word piece whether it continues a word."""
-    return np.array([piece.startswith("##") for piece in vocabulary])
-
-
-def _find_pieces(
-    text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
-) -> list[tuple[int, int]]:
-    """Return where pieces occur in a text as whole words: the first and the last piece of each occurrence.
-
-    >>> continues = np.array([False, False, True])
-    >>> _find_pieces([1, 2, 1, 1], [1], continues)
-    [(2, 2), (3, 3)]
-    """
-    text, wanted = list(text), list(wanted)
-    occurrences = []
-    for start, piece in enumerate(text):
-        if piece != wanted[0]:
-            continue
-        end = start + len(wanted)
-        # "art" does not occur in "art ##ist".
-        word_goes_on = end < len(text) and continues[text[end]]
-        if text[start:end] == wanted and not word_goes_on:
-            occurrences.append((start, end - 1))
-    return occurrences
-
-
-def find_in_passage(
-    title: Sequence[int], text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
-) -> list[tuple[int, int]]:
-    """Find pieces in a passage in the same way, counted from its title's first piece on."""
-    occurrences = _find_pieces(title, wanted, continues)
-    for first, last in _find_pieces(text, wanted, continues):
-        occurrences.append((len(title) + first, len(title) + last))
-    return occurrences
 
 
 # Lists of passages as flat arrays: half a million passages as word pieces in a few hundred megabytes.
@@ -363,10 +327,8 @@ class ListBuilder:
     """Collects lists of passages."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        pieces = {piece: number for number, piece in enumerate(vocabulary)}
-        self._tokenizer = Tokenizer(pieces)
-        self._continues = continuations(vocabulary)
-        self._tokens: dict[TitledText, tuple[list[int], list[int]]] = {}
+        self._vocabulary = vocabulary
+        self._tokenizer = CachedTokenizer.of(vocabulary)
         self._rows: dict[TitledText, int] = {}  # a passage's place in the pack
         self._questions: list[TrainingQuestion] = []
         self._slots: list[list[int]] = []
@@ -388,12 +350,13 @@ class ListBuilder:
 
     def find_spans(self, passage: TitledText, answers: Sequence[Sequence[Ids]]) -> list[Span]:
         """Return where answers occur in a passage."""
-        title, text = self._tokenize(passage)
+        title, text = self._pieces(passage)
         spans = []
         for number, aliases in enumerate(answers):
             for alias in aliases:
-                places = find_in_passage(title, text, alias, self._continues)
-                spans += [(number, first, last) for first, last in places]
+                for before, part in ((0, title), (len(title), text)):
+                    for first, end in find_tokens(part, alias, self._vocabulary):
+                        spans.append((number, before + first, before + end - 1))
         return spans
 
     def add(
@@ -427,12 +390,12 @@ class ListBuilder:
         for question in self._questions:
             questions.append(self._tokenizer.ids(question.text, LONGEST_QUESTION))
         for passage in self._rows:
-            title, text = self._tokenize(passage)
+            title, text = self._pieces(passage)
             titles.append(title)
             texts.append(text)
         spans = [own[:MAX_SPANS] for own in self._spans]
         # Half the memory, where ids fit.
-        dtype = np.uint16 if len(self._continues) < 2**16 else np.int32
+        dtype = np.uint16 if len(self._vocabulary) < 2**16 else np.int32
         return Pack(
             RaggedArray.from_rows(questions, dtype),
             RaggedArray.from_rows(self._slots, np.int32),
@@ -442,16 +405,10 @@ class ListBuilder:
             tuple(self._questions),
         )
 
-    def _tokenize(self, passage: TitledText) -> tuple[list[int], list[int]]:
-        tokens = self._tokens.get(passage)
-        if tokens is None:
-            title, text = passage
-            tokens = (
-                self._tokenizer.ids(title, LONGEST_TITLE),
-                self._tokenizer.ids(text, _LONGEST_TEXT),
-            )
-            self._tokens[passage] = tokens
-        return tokens
+    def _pieces(self, passage: TitledText) -> tuple[list[int], list[int]]:
+        title, text = passage
+        ids = self._tokenizer.ids
+        return ids(title, LONGEST_TITLE), ids(text, _LONGEST_TEXT)
 
 
 # From questions to lists: passages of a search, chosen so that every answer and hard negatives are

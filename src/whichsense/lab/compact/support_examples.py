@@ -19,7 +19,6 @@ from whichsense.lab.compact.questions import DataConfig, contains_answer
 from whichsense.lab.compact.topics import Topics, topic_of
 from whichsense.lab.compact.verifier_task import BROKEN, EMPTY
 from whichsense.lab.datasets import (
-    Context,
     FeedbackQuestion,
     GroundedLongQuestion,
     GroundedQuestion,
@@ -63,9 +62,12 @@ def is_held_out(example: SupportExample) -> bool:
     return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
 
 
-# Examples from questions with answers: a claim for each answer, true or false by the passage.
+# Examples from questions with answers: a claim for each answer, true or false by the passages.
 
-_MOST_PASSAGES = 3  # of a topic, that hold an answer
+_MOST_PASSAGES = 3  # that hold an answer
+_Answers = Sequence[Sequence[str]]
+_Claim = tuple[str, Sequence[str]]
+"""With the names of the answer that it gives."""
 
 
 def _claim(question: str, answer: str) -> str:
@@ -73,77 +75,88 @@ def _claim(question: str, answer: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Topic:
-    """The passages of a topic, and the answers to all its questions."""
+class _Subject:
+    """Passages about one thing, of which something is claimed."""
 
-    name: str
-    passages: list[Passage]
-    strings: list[str]
+    group: str
+    source: str
+    passages: Sequence[Passage]
 
     def example(
-        self, claim: str, names: Sequence[str], source: str, *, supported: bool
+        self, claim: str, names: Sequence[str], *, supported: bool
     ) -> Iterator[SupportExample]:
         """Yield the claim with the passages that hold its answer; nothing if these are none or too many."""
         holding = [one for one in self.passages if contains_answer(one, names)]
-        if not holding or len(holding) > _MOST_PASSAGES:
-            return
-        first = holding[0]
-        text = first.text
-        for other in holding[1:]:
-            text += f"\n{other.title}\n{other.text}"
-        group = f"topic {self.name}"
-        yield SupportExample(claim, first.title, text, supported, source, group)
+        if 0 < len(holding) <= _MOST_PASSAGES:
+            yield self._beside(claim, holding, supported=supported)
 
-    def beside(self, claim: str, names: Sequence[str]) -> Iterator[SupportExample]:
-        """Yield a true claim beside a passage of the topic that does not hold its answer."""
-        for passage in self.passages:
-            if not contains_answer(passage, names):
-                group = f"topic {self.name}"
-                yield SupportExample(claim, passage.title, passage.text, False, "beside", group)
-                return
+    def _beside(
+        self, claim: str, passages: Sequence[Passage], *, supported: bool
+    ) -> SupportExample:
+        every = "\n".join(f"{one.title}\n{' '.join(one.text.split())}" for one in passages)
+        title, _, text = every.partition("\n")
+        return SupportExample(claim, title, text, supported, self.source, self.group)
+
+    def examples(
+        self, asked: Sequence[tuple[str, _Answers]], rng: random.Random
+    ) -> Iterator[SupportExample]:
+        """Yield claims of questions with their answers, one by one and two joined. A false one has the answer to
+        another of the questions, or is beside a passage without its answer."""
+        true, false = _claims(asked, rng)
+        for claim, names in true:
+            yield from self.example(claim, names, supported=True)
+            lacking = [one for one in self.passages if not contains_answer(one, names)]
+            if lacking:
+                yield self._beside(claim, lacking[:1], supported=False)
+        for claim, names in false:
+            yield from self.example(claim, names, supported=False)
+        for others in (true, false):
+            if true and others:
+                (first, names), (second, more) = rng.choice(true), rng.choice(others)
+                claim = f"{first} {second}"
+                yield from self.example(claim, [*names, *more], supported=others is true)
+
+
+def _claims(
+    asked: Sequence[tuple[str, _Answers]], rng: random.Random
+) -> tuple[list[_Claim], list[_Claim]]:
+    """Return true claims and false ones."""
+    strings = sorted({names[0] for _, answers in asked for names in answers})
+    true: list[_Claim] = []
+    false: list[_Claim] = []
+    for question, answers in asked:
+        for names in answers:
+            true.append((_claim(question, rng.choice(names)), names))
+        wrong = _wrong_answer(strings, answers, rng)
+        if wrong:
+            false.append((_claim(question, wrong), [wrong]))
+    return true, false
 
 
 def topic_examples(topics: Topics, rng: random.Random) -> Iterator[SupportExample]:
-    """Claims of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
-    by_name = _read_topics(topics)
+    """Yield claims of topics' questions and of their rewrites, true and false ones."""
+    asked: defaultdict[str, list[Question]] = defaultdict(list)
+    passages: defaultdict[str, list[Passage]] = defaultdict(list)
     for question in topics.questions:
-        topic = by_name[topic_of(question.id)]
-        answers = question.annotations[0].answers if question.annotations else ()
-        for names in answers:
-            claim = _claim(question.text, rng.choice(names))
-            yield from topic.example(claim, names, "question", supported=True)
-            yield from topic.beside(claim, names)
-        wrong = _wrong_answer(topic.strings, answers, rng)
-        if wrong:
-            claim = _claim(question.text, wrong)
-            yield from topic.example(claim, [wrong], "other answer", supported=False)
-        for rewrite in topics.rewrites.get(question.id, ()):
-            if rewrite.kind in (EMPTY, BROKEN):
-                continue
-            names = answers[rewrite.answer]
-            claim = _claim(rewrite.question, names[0])
-            is_true = not rewrite.kind
-            yield from topic.example(claim, names, "rewrite", supported=is_true)
-
-
-def _read_topics(topics: Topics) -> dict[str, _Topic]:
-    by_name: dict[str, _Topic] = {}
+        asked[topic_of(question.id)].append(question)
     for passage in topics.passages:
-        name = topic_of(passage.id)
-        by_name.setdefault(name, _Topic(name, [], [])).passages.append(passage)
-    for question in topics.questions:
-        for names in question.answers:
-            by_name[topic_of(question.id)].strings.append(names[0])
-    return by_name
+        passages[topic_of(passage.id)].append(passage)
+    for name, own in asked.items():
+        subject = _Subject(f"topic {name}", "topics", passages[name])
+        yield from subject.examples([(one.text, one.answers) for one in own], rng)
+        for question in own:
+            for rewrite in topics.rewrites.get(question.id, ()):
+                if rewrite.kind not in (EMPTY, BROKEN):
+                    names = question.annotations[0].answers[rewrite.answer]
+                    claim = _claim(rewrite.question, names[0])
+                    yield from subject.example(claim, names, supported=not rewrite.kind)
 
 
-def _wrong_answer(
-    strings: Sequence[str], answers: Sequence[Sequence[str]], rng: random.Random
-) -> str | None:
+def _wrong_answer(strings: Sequence[str], answers: _Answers, rng: random.Random) -> str | None:
     """Return an answer to another question about the same that looks like the right one."""
     right = {name.lower() for names in answers for name in names}
     others = []
-    for string in sorted(set(strings)):
+    for string in strings:
         lower = string.lower()
         if any(lower in name or name in lower for name in right):
             continue
@@ -159,66 +172,18 @@ def _has_digit(text: str) -> bool:
 def grounded_examples(
     questions: Sequence[GroundedQuestion], source: str, rng: random.Random
 ) -> Iterator[SupportExample]:
-    """Claims of questions with a passage, one by one and two joined.
-
-    A false one has the answer to another question about the passage, or stands beside another passage about the same.
-    """
-    by_passage: defaultdict[Context, list[GroundedQuestion]] = defaultdict(list)
-    by_title: defaultdict[str, list[Context]] = defaultdict(list)
+    """Yield claims of questions about a passage, beside it and beside another passage about the same."""
+    asked: defaultdict[Passage, list[tuple[str, _Answers]]] = defaultdict(list)
+    by_title: defaultdict[str, list[Passage]] = defaultdict(list)
     for question in questions:
-        gold = [one for one in question.passages if one.gold][:1]
-        for passage in gold:
-            if passage not in by_passage:
+        for gold in [one for one in question.passages if one.gold][:1]:
+            passage = Passage("", gold.title, gold.text)
+            if passage not in asked:
                 by_title[passage.title].append(passage)
-            by_passage[passage].append(question)
-    for passage, own in by_passage.items():
-        yield from _Page(passage, source, by_title[passage.title]).examples(own, rng)
-
-
-@dataclass(frozen=True)
-class _Page:
-    """A passage, and all passages of the same title."""
-
-    passage: Context
-    source: str
-    same_title: Sequence[Context]
-
-    def examples(
-        self, questions: Sequence[GroundedQuestion], rng: random.Random
-    ) -> Iterator[SupportExample]:
-        strings = [names[0] for one in questions for names in one.answers]
-        true, false = [], []
-        for question in questions:
-            answers = question.answers
-            if answers:
-                true.append(_claim(question.text, min(answers[0], key=len)))
-                yield self._example(true[-1], self.passage, supported=True)
-                yield from self._elsewhere(true[-1], answers[0], rng)
-            wrong = _wrong_answer(strings, answers, rng)
-            if wrong:
-                false.append(_claim(question.text, wrong))
-                yield self._example(false[-1], self.passage, supported=False)
-        if len(true) > 1:
-            first, second = rng.sample(true, 2)
-            claim = f"{first} {second}"
-            yield self._example(claim, self.passage, supported=True)
-        if true and false:
-            claim = f"{rng.choice(true)} {rng.choice(false)}"
-            yield self._example(claim, self.passage, supported=False)
-
-    def _elsewhere(
-        self, claim: str, names: Sequence[str], rng: random.Random
-    ) -> Iterator[SupportExample]:
-        """Yield a true claim beside another passage about the same that does not hold its answer."""
-        other = rng.choice(self.same_title)
-        lowered = other.text.lower()
-        if other != self.passage and not any(n.lower() in lowered for n in names):
-            yield self._example(claim, other, supported=False)
-
-    def _example(self, claim: str, passage: Context, *, supported: bool) -> SupportExample:
-        text = " ".join(passage.text.split())
-        group = f"page {passage.title}"
-        return SupportExample(claim, passage.title, text, supported, self.source, group)
+            asked[passage].append((question.text, question.answers[:1]))
+    for passage, own in asked.items():
+        every = dict.fromkeys((passage, rng.choice(by_title[passage.title])))
+        yield from _Subject(f"page {passage.title}", source, list(every)).examples(own, rng)
 
 
 # Examples from long answers: sentences that people wrote or judged, beside the passages that they

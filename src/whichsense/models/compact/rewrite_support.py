@@ -301,15 +301,28 @@ def _spans_of(
     pair: Pair, tokens: Sequence[int], vocabulary: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Return the spans of a row of tokens in a pair's title and text, as whole words."""
-    wanted = list(tokens)
     spans = []
-    for first, last in (pair.title, pair.text):
-        for start in range(first, last - len(wanted) + 1):
-            end = start + len(wanted)
-            # The first token is compared alone: a slice for every place would be slow.
-            if pair.ids[start] != wanted[0] or pair.ids[start:end] != wanted:
-                continue
-            if end < last and vocabulary[pair.ids[end]].startswith("##"):
-                continue  # it goes on within a word
-            spans.append((start, end))
+    for begin, end in (pair.title, pair.text):
+        for first, last in find_tokens(pair.ids[begin:end], tokens, vocabulary):
+            spans.append((begin + first, begin + last))
+    return spans
+
+
+def find_tokens(
+    row: Sequence[int], wanted: Sequence[int], vocabulary: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Return where some tokens stand in a row as whole words: (first, last + 1).
+
+    >>> find_tokens([1, 2, 1, 1], [1], ["the", "art", "##ist"])
+    [(2, 3), (3, 4)]
+    """
+    row, wanted = list(row), list(wanted)
+    spans = []
+    for start, token in enumerate(row):
+        end = start + len(wanted)
+        # The first token is compared alone: a slice for every place would be slow.
+        if token == wanted[0] and row[start:end] == wanted:
+            # "art" does not stand in "art ##ist".
+            if end == len(row) or not vocabulary[row[end]].startswith("##"):
+                spans.append((start, end))
     return spans
