@@ -49,11 +49,11 @@ def tiny_writer(words: Any, seed: int = 0) -> Any:
     """A writer in torch for these word vectors."""
     import torch
 
-    from whichsense.models.compact.nets import WriterConfig, WriterNet
+    from whichsense.models.compact.nets import CompactConfig, WriterNet
 
     torch.manual_seed(seed)
     net = WriterNet(
-        WriterConfig(len(VOCABULARY), width=48, heads=4, inner=96, layers=2), words
+        CompactConfig(len(VOCABULARY), width=48, heads=4, inner=96, layers=2), words
     ).eval()
     for name, parameter in net.named_parameters():
         if parameter.ndim > 1:

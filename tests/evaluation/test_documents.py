@@ -10,23 +10,27 @@ from whichsense.lab.datasets import ConflictDocument, ConflictQuestion
 from whichsense.lab.datasets.records import QAPair
 from whichsense.lab.datasets.rows import several_answers
 from whichsense.lab.evaluation.prediction import GivenDocuments, Setting
-from whichsense.models.compact.conflicts import Statement, settle
+from whichsense.models.compact.text_reader import settle
 from whichsense.systems import build, load_settings
-from whichsense.types import FOR_BENCHMARKS
+from whichsense.types import FOR_BENCHMARKS, Candidate, Passage, Span
 
 SETTLED = Path(__file__).parents[2] / "systems" / "ramdocs" / "settled.toml"
 TOWER = "The grey stone tower of Ghent stands on the market square and was built in {}."
 
 
-def answers(statements: list[Statement], similar: float = 0.7) -> list[str]:
+def said(answer: str, score: float, text: str) -> Candidate:
+    return Candidate(answer, score, (Span(Passage("", "", text), 0, 0),))
+
+
+def answers(statements: list[Candidate], similar: float = 0.7) -> list[str]:
     return [group[0].answer for group in settle(statements, similar)]
 
 
 def test_the_same_thing_has_one_answer() -> None:
-    true = Statement("1313", 0.6, TOWER.format(1313))
-    false = Statement("1900", 0.9, TOWER.format(1900))
-    other = Statement("1313", 0.5, "Work in Ghent began in 1313.")
-    wall = Statement("71", 0.4, "The long wall around York dates from the year 71.")
+    true = said("1313", 0.6, TOWER.format(1313))
+    false = said("1900", 0.9, TOWER.format(1900))
+    other = said("1313", 0.5, "Work in Ghent began in 1313.")
+    wall = said("71", 0.4, "The long wall around York dates from the year 71.")
     assert answers([true, false]) == ["1900"]  # one against one: the surer
     assert answers([false, true, other]) == ["1313"]  # two against one
     assert answers([false, true, other, wall]) == ["1313", "71"]
@@ -53,6 +57,6 @@ def test_the_compact_model_reads_each_document() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_nothing_is_similar_to_an_empty_document(text: str) -> None:
-    one = Statement("a", 0.5, text)
-    other = Statement("b", 0.6, TOWER.format(1313))
+    one = said("a", 0.5, text)
+    other = said("b", 0.6, TOWER.format(1313))
     assert answers([one, other]) == ["b", "a"]

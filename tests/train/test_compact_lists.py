@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 from whichsense import sample
 from whichsense.errors import BadInput
 from whichsense.lab.compact import questions
-from whichsense.lab.compact.batches_of_lists import TeacherScores, build_list_batch, sample_slots
+from whichsense.lab.compact.batches_of_lists import build_list_batch, sample_slots
 from whichsense.lab.compact.lists import Pack, load_lists
 from whichsense.lab.compact.questions import (
     DataConfig,
@@ -251,22 +251,6 @@ def test_drawn_slots_favour_good_ones(packs: tuple[Pack, Pack]) -> None:
     assert all(len(set(own)) == 3 and own == sorted(own) for own in found)
     drawn = np.mean([train.slot_has_answer[own].mean() for own in found])
     assert drawn > train.slot_has_answer[list(train.slot_range(number))].mean() + 0.1
-
-
-def test_the_teachers_places_are_moved_into_the_pair(packs: tuple[Pack, Pack]) -> None:
-    train, _ = packs
-    slots = len(train.spans)
-    places = np.zeros((slots, 2, 6), np.uint8)
-    places[:, :, 1] = 200
-    scores = TeacherScores(
-        np.arange(slots, dtype=np.float16), places, np.zeros((slots, 2, 6), np.float16)
-    )
-    batch = build_list_batch(train, [0, 1], [train.slot_range(0), train.slot_range(1)], 64, scores)
-    assert batch.taught is not None
-    assert (
-        batch.taught.places[:, 0, 0] == batch.pairs.heads[:, 0] + (batch.pairs.heads[:, 1] == 0)
-    ).all()
-    assert int(batch.taught.places.max()) == 63 and float(batch.taught.chances[0, 0, 0]) == 1.0
 
 
 def test_lists_are_made_once_and_for_one_recipe(

@@ -12,12 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from whichsense.lab.compact import losses
-from whichsense.lab.compact.batches_of_lists import (
-    TEACHER_TOKENS,
-    ListBatch,
-    TeacherScores,
-    build_list_batch,
-)
+from whichsense.lab.compact.batches_of_lists import ListBatch, SoftLabels, build_list_batch
 from whichsense.lab.compact.lists import Pack, RaggedArray
 from whichsense.lab.compact.questions import TrainingQuestion
 
@@ -91,20 +86,14 @@ def test_every_answer_of_a_passage_should_be_likely() -> None:
     assert span_loss(twice, [0.0, 1.0]) == pytest.approx(0, abs=1e-3)
 
 
-def scores(slots: int) -> TeacherScores:
-    places = np.tile(np.arange(TEACHER_TOKENS, dtype=np.uint8), (slots, 2, 1))
-    return TeacherScores(
-        np.linspace(-1, 2, slots).astype(np.float16),
-        places,
-        np.full(places.shape, -2.0, np.float16),
-    )
-
-
 def test_the_teacher_is_heard_where_answers_may_be_missing() -> None:
     """Not of lists whose answers are complete."""
     complete = replace(asked(), complete=True)
     spans: list[Spans] = [[ONE, TWO], [], [ONE]]
-    batch = batch_of((asked(), spans), (complete, spans), scores=scores(6))
+    batch = batch_of((asked(), spans), (complete, spans))
+    relevance = torch.linspace(-1, 2, 6).view(2, 3)
+    chances = batch.pairs.region / batch.pairs.region.sum(1, keepdim=True)
+    batch = batch._replace(taught=SoftLabels(relevance, chances, chances))
     output = output_of(batch)
     parts = losses.read(output, batch)
     by = {

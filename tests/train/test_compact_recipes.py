@@ -24,13 +24,12 @@ for needed in ("onnx", "onnxruntime"):
 
 from whichsense.errors import BadConfig, BadInput, WhichsenseError
 from whichsense.lab.compact import final_task as compact_module
-from whichsense.lab.compact import losses, scorer_fitting, teacher
+from whichsense.lab.compact import losses, scorer_fitting
 from whichsense.lab.compact import scorer_fitting as read_module
-from whichsense.lab.compact.batches_of_lists import SYNTHETIC_FILE, build_list_batch
+from whichsense.lab.compact.batches_of_lists import build_list_batch
 from whichsense.lab.compact.encoder_task import EncoderTask
 from whichsense.lab.compact.final_task import CompactTask
 from whichsense.lab.compact.list_task import NET, load_start, load_vocabulary, normalize_weights
-from whichsense.lab.compact.lists import to_passage_places
 from whichsense.lab.compact.losses import evaluate_lists
 from whichsense.lab.compact.questions import (
     CorpusQuestions,
@@ -54,13 +53,7 @@ from whichsense.lab.compact.scorer_fitting import (
     scorer_questions,
     without_answers,
 )
-from whichsense.lab.compact.teacher import (
-    TeacherNet,
-    TeacherTask,
-    load_teacher,
-    map_vocabulary,
-    score_lists,
-)
+from whichsense.lab.compact.teacher import TeacherNet, TeacherTask, load_teacher, map_vocabulary
 from whichsense.lab.compact.trust_fitting import judged_corpora
 from whichsense.lab.compact.writer_task import WRITER, WriterTask, collate
 from whichsense.lab.datasets import Annotation, QAPair, Question
@@ -71,7 +64,7 @@ from whichsense.models.bases import load_base
 from whichsense.models.compact import scorer_features
 from whichsense.models.compact.encoder import END, CompactModel
 from whichsense.models.compact.export import GRAPHS, MORE_GRAPHS, load
-from whichsense.models.compact.nets import CompactNet, QuantizedLinear, WriterConfig, net_from_bert
+from whichsense.models.compact.nets import CompactConfig, CompactNet, QuantizedLinear, net_from_bert
 from whichsense.models.compact.rewrite_support import locate
 from whichsense.models.compact.rewriting import candidates_of, likelihoods
 from whichsense.models.compact.scene import Compact, Scene
@@ -80,22 +73,13 @@ from whichsense.models.compact.tagger import TAGGER
 from whichsense.models.compact.writer import ANSWER, RESTORE
 from whichsense.text.words import normalize
 
-ENCODER, ASKED, TOPICS = "compact-encoder", "compact-asked", "compact-topics"
+ENCODER, TOPICS = "compact-encoder", "compact-topics"
 VERIFIER = "compact-verifier"
-PHASES = (
-    "compact-teacher",
-    "compact-reader",
-    ENCODER,
-    "compact-writer",
-    "compact-asker",
-    ASKED,
-    TOPICS,
-    "compact",
-)
+PHASES = ("compact-teacher", "compact-reader", ENCODER, "compact-writer", TOPICS, "compact")
 
-FEW = 40
+FEW, FEW_JUDGED = 20, 8
 
-SLOW = {ENCODER: 0.97, ASKED: 1.0, TOPICS: 1.0}
+SLOW = {ENCODER: 0.97, TOPICS: 1.0}
 """How far losses fall where most was learnt before, if it is not the usual."""
 
 
@@ -107,7 +91,7 @@ def fit_on_few(patch: pytest.MonkeyPatch) -> None:
         for corpus, marks in judged(data):
             marked = [one for one in corpus.questions if one.id in marks]
             others = [one for one in corpus.questions if one.id not in marks]
-            few = (*marked[:FEW], *others[:FEW])
+            few = (*marked[:FEW_JUDGED], *others[:FEW_JUDGED])
             yield replace(corpus, questions=few), marks
 
     questions = partial(scorer_questions, enough=FEW)
@@ -173,21 +157,14 @@ def test_phases_build_on_each_other(runs: Path) -> None:
     assert not torch.equal(
         reader["encoder.layers.0.wide.scale"], encoder["encoder.layers.0.wide.scale"]
     )
-    first, asker, last = (torch.load(models[place] / WRITER) for place in (3, 4, 7))
-    assert first.keys() == asker.keys() == last.keys()
+    first, last = (torch.load(models[place] / WRITER) for place in (3, 5))
+    assert first.keys() == last.keys()
     assert not torch.equal(first["out.weight"], last["out.weight"])
-    assert not torch.equal(first["out.weight"], asker["out.weight"])
-    asked = torch.load(models[5] / NET)
-    assert len(np.load(models[4] / SYNTHETIC_FILE)["lists"]) > 0
-    assert list(models[4].glob("of-*/scores-*/*.npz"))  # what the teacher said of them, too
-    assert not torch.equal(encoder["span.weight"], asked["span.weight"])
-    assert torch.equal(
-        encoder["encoder.words.weight"], asked["encoder.words.weight"]
-    )  # which the writer learnt with
-    topics = torch.load(models[6] / NET)
-    assert not torch.equal(asked["verdict.dense.weight"], topics["verdict.dense.weight"])
-    same = {name for name in asked if torch.equal(asked[name], topics[name])}
+    topics = torch.load(models[4] / NET)
+    assert not torch.equal(encoder["verdict.dense.weight"], topics["verdict.dense.weight"])
+    same = {name for name in encoder if torch.equal(encoder[name], topics[name])}
     assert {
+        "encoder.words.weight",  # which the writer learnt with
         "encoder.layers.0.wide.weight",
         "encoder.layers.0.wide.scale",
         "exit_relevance.out.weight",
@@ -197,15 +174,11 @@ def test_phases_build_on_each_other(runs: Path) -> None:
         & same
     )
     whole = load(
-        models[7]
+        models[5]
     ).weights  # the encoder is what it was, the writer as it came out of its last recipe
     np.testing.assert_allclose(whole["span.weight"], topics["span.weight"], atol=1e-6)
     np.testing.assert_allclose(whole["writer.out_norm.weight"], last["out_norm.weight"], atol=1e-6)
-    assert (
-        (models[4] / SYNTHETIC_FILE).exists()
-        and (models[7] / "scorer.json").exists()
-        and not (models[3] / "scorer.json").exists()
-    )
+    assert (models[5] / "scorer.json").exists() and not (models[3] / "scorer.json").exists()
 
 
 @pytest.fixture(scope="module")
@@ -327,11 +300,11 @@ def test_new_writers_need_layers(runs: Path) -> None:
     state = task.build().state_dict()
     kept = torch.load(runs / "compact-tiny" / "model" / WRITER)
     assert torch.allclose(state["out.weight"], kept["out.weight"], atol=0.05)
-    with pytest.raises(BadInput, match=r"encoder\.layer\.9"):
+    with pytest.raises(BadInput, match="the layers 9"):
         writer(runs, start, "model.layers=[9]").build()
-    with pytest.raises(BadInput, match="another size"):
+    with pytest.raises(BadInput, match="as wide as the encoder"):
         small = load_base(located("tiny-bert-uncased")).state_dict()
-        net_from_bert(small, [0], WriterConfig(layers=1), torch.zeros(9, 384))
+        net_from_bert(small, [0], CompactConfig(layers=1), torch.zeros(9, 384))
     with pytest.raises(BadInput, match="no writer"):
         writer(runs, f"model.writer={runs / 'compact-reader-tiny' / 'model'}").build()
 
@@ -401,13 +374,7 @@ def test_the_folder_loads_and_answers(runs: Path) -> None:
     net.load_state_dict(torch.load(runs / f"{ENCODER}-tiny" / "model" / NET, weights_only=True))
     assert isinstance(net, CompactNet)
     with torch.inference_mode():
-        found = evaluate_lists(
-            lambda batch: net.read(*batch.pairs[:3]),
-            task.dev,
-            task.tokenizer,
-            96,
-            torch.device("cpu"),
-        )
+        found = evaluate_lists(net, task.dev, task.tokenizer, 96, torch.device("cpu"))
     assert found["exact"] >= 0.5
     model = CompactModel(folder)
     assert model.tokenizer.vocabulary == task.tokenizer.vocabulary
@@ -595,66 +562,35 @@ def test_small_corpora_answer_what_their_questions_say() -> None:
         assert question.is_ambiguous <= (len(question.answers) > 1)
 
 
-def test_teacher_scores_are_its_own_and_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = joint(runs)
+def test_a_teacher_gives_soft_labels(runs: Path) -> None:
     folder = runs / "compact-teacher-tiny" / "model"
-    kept = score_lists(folder, task.train, str(runs / "lists"), 96)
-    anew = score_lists(folder, task.train, "", 96)
-    assert all(np.array_equal(one, other) for one, other in zip(kept, anew, strict=True))
-    assert len(kept.relevance) == len(task.train.spans)
-    net = load_teacher(folder)
-    batch = build_list_batch(task.train, [1], [task.train.slot_range(1)], 96)
+    task = joint(runs, f"teacher.model={folder}")
+    task.build()
+    batch = task.make_batch([0, 1], np.random.default_rng(0))
+    taught = task.with_soft_labels(batch).taught
     with torch.inference_mode():
-        output = net(batch.pairs)
-    own = slice(task.train.slot_range(1).start, task.train.slot_range(1).stop)
-    assert np.allclose(
-        kept.relevance[own].astype(np.float32), output["relevance"].numpy(), atol=0.02
-    )
-    first, _ = losses.start_end(output["span"], batch.pairs.region)
-    best = to_passage_places(
-        first.argmax(1)[:, None, None],
-        batch.pairs.heads[:, :1, None],
-        batch.pairs.heads[:, 1:, None],
-    )
-    assert (kept.places[own, 0, 0] == best[:, 0, 0].numpy()).all()
-    monkeypatch.setattr(teacher, "load_teacher", lambda folder: pytest.fail("asked again"))
-    score_lists(folder, task.train, str(runs / "lists"), 96)
+        output = load_teacher(folder).read(*batch.pairs[:3])
+    assert taught is not None
+    assert torch.equal(taught.relevance.flatten(), output["relevance"])
+    first, last = losses.start_end(output["span"], batch.pairs.region)
+    assert torch.equal(taught.first, first.exp()) and torch.equal(taught.last, last.exp())
 
 
 def test_a_model_may_teach_itself(runs: Path) -> None:
     """What it goes on from says the same at every step, however far it has come."""
     first = runs / "compact-tiny" / "model"
-    own = (f"model.start={first}", f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}")
-    task = joint(runs, *own, "teacher.itself=0.5")
+    task = joint(runs, f"model.start={first}", "teacher.itself=true")
     net = task.build().eval()
-    batches = [batch for epoch in range(8) for batch in task.batches(epoch, 0)]
-    assert {batch.itself for batch in batches} == {False, True}
-    taught = next(batch for batch in batches if batch.itself)
-    said = net.read(*taught.lists.pairs[:3])["relevance"].detach().view_as(taught.lists.valid)
-    alike = task.loss(net, taught._replace(itself=True))[1]["taught"]
+    batch = task.make_batch([0, 1], np.random.default_rng(0))
+    said = net.read(*batch.pairs[:3])["relevance"].detach().view_as(batch.valid)
+    alike = task.loss(net, batch)[1]["taught"]
     with torch.no_grad():
         net.relevance.out.weight.mul_(-1)
-    told = task.with_own_labels(taught.lists).taught
+    told = task.with_soft_labels(batch).taught
     assert told is not None and torch.allclose(told.relevance, said, atol=1e-5)
-    assert task.loss(net, taught)[1]["taught"] > alike
-    assert (
-        task.loss(net, taught)[1]["taught"]
-        != task.loss(net, taught._replace(itself=False))[1]["taught"]
-    )
-
-
-def test_what_training_went_on_from_may_stay_in_the_mean(runs: Path, tmp_path: Path) -> None:
-    first = runs / f"{ENCODER}-tiny" / "model"
-    task = joint(runs, f"model.start={first}", "model.kept=0.25")
-    net = task.build()
-    with torch.no_grad():
-        net.span.weight.add_(1.0)
-    task.save(net, tmp_path)
-    before, written = (torch.load(folder / NET, weights_only=True) for folder in (first, tmp_path))
-    assert torch.allclose(written["span.weight"], before["span.weight"] + 0.75)
-    assert torch.equal(written["relevance.out.weight"], before["relevance.out.weight"])
+    assert task.loss(net, batch)[1]["taught"] > alike
     with pytest.raises(BadConfig, match=r"give model\.start"):
-        joint(runs, "model.start=", "model.kept=0.5")
+        joint(runs, "model.start=", "teacher.itself=true")
 
 
 def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
@@ -685,7 +621,7 @@ def test_a_teacher_with_other_numbers_reads_the_same(tmp_path: Path) -> None:
     task = load_recipe("compact-teacher", ("data.limit=2", "data.dev_limit=2"), tiny=True).make()
     assert isinstance(task, TeacherTask)
     batch = build_list_batch(task.train, [0], [task.train.slot_range(0)], 96)
-    assert not net.typed and net(batch.pairs)["span"].shape == (*batch.pairs.ids.shape, 2)
+    assert not net.typed and net.read(*batch.pairs[:3])["span"].shape == (*batch.pairs.ids.shape, 2)
     with pytest.raises(BadConfig, match="uncased word pieces"):
         map_vocabulary(Shifted(), [*vocabulary, *(f"foreign{n}" for n in range(2000))])
 
@@ -760,7 +696,7 @@ def replace_held(batch: Any) -> Any:
     )
 
 
-def test_the_eight_recipes_learn_from_the_same_lists() -> None:
+def test_the_recipes_learn_from_the_same_lists() -> None:
     found = [load_recipe(name).options for name in PHASES]
     assert all(one.data == found[0].data and one.lists == found[0].lists for one in found)
     shapes = [replace(one.model, start="", int8=False) for one in found[1:3]]
@@ -769,7 +705,7 @@ def test_the_eight_recipes_learn_from_the_same_lists() -> None:
 
 def topical(runs: Path, *changes: str) -> EncoderTask:
     """The task of compact-topics over the lists of the tiny run, with its teacher."""
-    given = [f"model.start={runs / f'{ASKED}-tiny' / 'model'}", f"lists.folder={runs / 'lists'}"]
+    given = [f"model.start={runs / f'{ENCODER}-tiny' / 'model'}", f"lists.folder={runs / 'lists'}"]
     given += [
         f"teacher.model={runs / 'compact-teacher-tiny' / 'model'}",
         "data.limit=6",
@@ -795,7 +731,6 @@ def test_topics_join_the_lists(runs: Path) -> None:
     assert first < count and all(one.complete for one in task.train.asked[first:])
     assert task.probabilities[first:].sum() == pytest.approx(0.4)
     assert task.probabilities.sum() == pytest.approx(1.0)
-    assert task.scores is not None and len(task.scores.relevance) == len(task.train.slots.values)
     rng = np.random.default_rng(0)
     for number in range(first, count):  # none of its answers is left out
         assert task.sample_slots(number, rng) == list(task.train.slot_range(number))

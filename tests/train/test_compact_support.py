@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tiny_compact import exported
@@ -14,15 +13,14 @@ from tiny_compact import exported
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
-from whichsense.lab.compact.support_edits import falsify, reword, shorten
+from whichsense.lab.compact import support_task
 from whichsense.lab.compact.support_examples import (
     FEEDBACK,
     SupportExample,
+    falsify,
     grounded_examples,
     is_held_out,
-    load_examples,
     passage_examples,
-    save_examples,
 )
 from whichsense.lab.compact.support_task import (
     ADAPTERS,
@@ -35,7 +33,6 @@ from whichsense.lab.datasets import Annotation, Context, GroundedQuestion, QAPai
 from whichsense.models.compact.encoder import CompactModel, pair
 from whichsense.models.compact.nets import own_weights, set_quantization
 from whichsense.models.compact.support_judge import NETS, NETWORK, SAYS, SupportJudge
-from whichsense.text.words import words
 from whichsense.types import Passage
 
 SENTENCE = "In 1990, Ann Lee, a nurse from Ohio, won the first race in Rome by 3 metres."
@@ -66,21 +63,6 @@ def test_false_edits_change_the_sentence() -> None:
     assert any("Naples" in str(one) for one in changed)
 
 
-def test_a_shortened_sentence_says_less() -> None:
-    rng = random.Random(1)
-    for _ in range(20):
-        shorter = shorten(SENTENCE, rng)
-        assert shorter is not None and len(shorter) < len(SENTENCE)
-        assert set(words(shorter)) <= set(words(SENTENCE))
-
-
-def test_rewording_keeps_numbers_and_names() -> None:
-    for seed in range(20):
-        changed = reword(SENTENCE, "Ann Lee", random.Random(seed))
-        for word in ("1990", "Ann", "Ohio", "Rome", "3"):
-            assert word in changed
-
-
 def test_passages_give_both_labels() -> None:
     passage = Passage("p1", "Race", TEXT)
     made = list(passage_examples(passage, random.Random(0), most=40))
@@ -104,24 +86,20 @@ def test_questions_with_a_passage_give_true_and_false_claims() -> None:
     assert not true & false
 
 
-def test_examples_are_saved_and_read(tmp_path: Path) -> None:
-    made = examples()
-    save_examples(made, tmp_path / "examples.jsonl")
-    assert list(load_examples(tmp_path / "examples.jsonl")) == made
-    held_out = sum(map(is_held_out, made))
-    assert 0 < held_out < len(made) / 2
+def test_one_group_in_twelve_is_held_out() -> None:
+    held_out = sum(map(is_held_out, examples()))
+    assert 0 < held_out < len(examples()) / 2
 
 
 def build_task(folder: Path) -> SupportTask:
-    """A task over a tiny exported model, and the examples above in its file."""
+    """A task over a tiny exported model, and the examples above."""
     weights = exported(folder / "weights", for_people=True)
-    file = folder / "examples.jsonl"
-    save_examples(examples(), file)
     options = SupportOptions(fitted=40)
     model = type(options.model)(start=str(weights), rank=4, inner=8, dropout=0.0)
-    data = type(options.data)(examples=str(file))
     draw = type(options.draw)(pairs=8)
-    return SupportTask(SupportOptions(model, data, draw, fitted=40))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(support_task, "read_examples", lambda data, progress: examples())
+        return SupportTask(replace(options, model=model, draw=draw))
 
 
 def test_only_what_is_its_own_learns(tmp_path: Path) -> None:
@@ -131,7 +109,7 @@ def test_only_what_is_its_own_learns(tmp_path: Path) -> None:
         frozen = name.endswith("wide.weight") or "words" in name
         assert not (frozen and parameter.requires_grad)
     own = own_weights(net)
-    assert "beside.0.up" in own and "encoder.layers.0.wide.weight" not in own
+    assert "encoder.layers.0.beside.up" in own and "encoder.layers.0.wide.weight" not in own
 
 
 def test_examples_are_encoded_as_they_are_read(tmp_path: Path) -> None:
@@ -169,7 +147,7 @@ def test_a_trained_judge_is_exported_and_fitted(tmp_path: Path) -> None:
     judge = SupportJudge(CompactModel(folder, threads=1))
     example = examples()[0]
     (row,) = judge.features([(example.claim, example.passage)])
-    (logit,) = task.logits(net.eval(), np.array([0])).tolist()
+    (logit,) = task.logits(net.eval(), [0]).tolist()
     assert row[SAYS] == pytest.approx(logit, abs=0.05)
     assert 0 < judge.supports([(example.claim, example.passage)])[0] < 1
 

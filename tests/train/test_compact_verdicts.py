@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from whichsense.lab.compact import losses
-from whichsense.lab.compact.batches_of_lists import ListBatch, TeacherScores, build_list_batch
+from whichsense.lab.compact.batches_of_lists import ListBatch, SoftLabels, build_list_batch
 from whichsense.lab.compact.lists import Pack, RaggedArray
 from whichsense.lab.compact.questions import TrainingQuestion
 from whichsense.models.compact.nets import CompactConfig, CompactNet
@@ -139,13 +139,11 @@ def test_an_article_in_front_changes_nothing() -> None:
 
 
 def test_no_teacher_is_heard_where_answers_are_complete() -> None:
-    taught = TeacherScores(
-        np.array([3.0]), np.zeros((1, 2, 6), np.int64), np.zeros((1, 2, 6), np.float32)
-    )
     found = []
     for complete in (False, True):
         made = batch(complete=complete)
-        made = made._replace(taught=_taught(made, taught))
+        chances = made.pairs.region / made.pairs.region.sum()
+        made = made._replace(taught=SoftLabels(torch.tensor([[3.0]]), chances, chances))
         output = {
             "span": scores(made, *gold(made)),
             "relevance": torch.zeros(1),
@@ -160,12 +158,3 @@ def test_no_teacher_is_heard_where_answers_are_complete() -> None:
         )
     assert all(value > 0 for value in found[0].values()) and set(found[1].values()) == {0.0}
     assert found[0].keys() == found[1].keys() == {"taught", "taught_exit", "taught_span"}
-
-
-def _taught(made: ListBatch, said: TeacherScores) -> Any:
-    from whichsense.lab.compact.batches_of_lists import SoftLabels
-
-    places = torch.tensor(said.places) + int(made.pairs.heads[0, 0])
-    return SoftLabels(
-        torch.tensor(said.relevance[None]), places, torch.tensor(np.exp(said.chances))
-    )

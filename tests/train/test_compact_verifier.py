@@ -169,7 +169,6 @@ def test_texts_are_broken_in_several_ways() -> None:
     other = [FluentText("When did the first ship reach the harbour?")]
     found = {break_text(one, other, random.Random(seed)) for seed in range(300)}
     assert len(found - {None}) > 20
-    assert "Who is the king of Spain in 1911?" in found  # a verb of another time
     assert "Who was the king of Spain in" in found  # an addition that is cut off
     assert break_text(FluentText("Who ran first?"), other, random.Random(0)) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from whichsense.models.compact.tagger import FRAME, TABLES, TAGGER, Tagger
 
 torch = pytest.importorskip("torch")
 
+from whichsense.lab.compact import tag_task
 from whichsense.lab.compact.marked_answers import (
     find_answers,
     find_firms,
     label_of_rewrite,
+    mark_firms,
+    mark_topics,
     read_firm_corpora,
-    read_firms,
-    read_topics,
 )
 from whichsense.lab.train.chain import train_recipe
 from whichsense.lab.train.recipes import HOMES
@@ -70,7 +72,8 @@ def firms(tmp_path: Path) -> Path:
 
 
 def test_answers_of_a_firm_are_marked_where_they_stand(firms: Path) -> None:
-    first, second = read_firms(firms)
+    first, second, *without = mark_firms(firms)
+    assert {one.question for one in without} == {"who wrote it"}
     marked = {
         one.title: [one.text[a.start : a.end] for a in one.answers] for one in (first, second)
     }
@@ -95,7 +98,7 @@ def test_firms_are_corpora_to_measure_on(firms: Path) -> None:
 
 def test_a_true_rewrite_gives_the_label_of_its_answer() -> None:
     folder = next(home / "topics" for home in HOMES if (home / "topics").exists())
-    example = next(iter(read_topics([folder])))
+    example = next(one for one in mark_topics([folder]) if any(a.label for a in one.answers))
     labels = [one.label for one in example.answers if one.label]
     assert labels
     for label in labels:
@@ -115,8 +118,13 @@ def test_small_things() -> None:
     assert label_of_rewrite("who won", "who won", support) == ""
 
 
-def test_a_tiny_run_learns_and_exports(tmp_path: Path, firms: Path) -> None:
+def test_a_tiny_run_learns_and_exports(
+    tmp_path: Path, firms: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.set_num_threads(1)
+    half = tag_task.training_half_of_sample()
+    few = replace(half, questions=half.questions[:24])
+    monkeypatch.setattr(tag_task, "training_half_of_sample", lambda: few)
     start = scored(trusted(exported(tmp_path / "start", for_people=True)))
     (start / TAGGER).write_bytes(b"of a former run")
     text = "The gate is shut at noon."

@@ -102,7 +102,7 @@ class CompactTask(WriterTask):
         export(weights, shape, self.start.vocabulary, folder, settings=settings)
 
     def _verifier_weights(self) -> dict[str, NDArray[np.float32]]:
-        """The verifier, of its own recipe or of the model that training starts from."""
+        """Return the verifier, of its own recipe or of the model that training starts from."""
         model = self.options.model
         state: dict[str, Tensor] = {
             name: value for name, value in self.start.state.items() if name.startswith(VERIFIER)
@@ -113,7 +113,7 @@ class CompactTask(WriterTask):
         return {name: value.float().numpy() for name, value in state.items()}
 
     def _frequent_pieces(self) -> list[int]:
-        """The most frequent word pieces of answers and rewrites."""
+        """Return the most frequent word pieces of answers and rewrites."""
         counts: Counter[int] = Counter()
         for question in self.examples.pack.asked:
             for reading in question.rewritings:

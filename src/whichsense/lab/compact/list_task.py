@@ -18,7 +18,7 @@ from whichsense.errors import BadConfig, BadInput
 from whichsense.lab.compact.lists import Pack, PairTensors, load_lists
 from whichsense.lab.compact.questions import DataConfig, ListConfig
 from whichsense.lab.train.tiny import located
-from whichsense.models.bases import load_config, load_tokenizer
+from whichsense.models.bases import load_base, load_config, load_tokenizer
 from whichsense.models.compact.encoder import (
     BEGIN,
     END,
@@ -29,14 +29,20 @@ from whichsense.models.compact.encoder import (
     WEIGHTS,
 )
 from whichsense.models.compact.export import CONFIG, VERIFIER, WORD_TOP, WRITER_LAYERS, load
-from whichsense.models.compact.nets import UNLEARNT, CompactConfig, CompactNet, QuantizedLinear
+from whichsense.models.compact.nets import (
+    UNLEARNT,
+    CompactConfig,
+    CompactNet,
+    QuantizedLinear,
+    from_bert,
+)
 from whichsense.types import frozen
 
 # First scales of the int8 codes, taken from the activations of a batch.
 
 
 def is_calibrated(net: nn.Module) -> bool:
-    """Whether the scales of a network were learnt or calibrated before."""
+    """Return whether the scales of a network were learnt or calibrated before."""
     return bool(_quantized_layers(net)[0].scale.item() != UNLEARNT)
 
 
@@ -125,17 +131,6 @@ class Start:
         net.load_state_dict(weights)
         return net
 
-    def averaged(self, net: CompactNet, share: float) -> CompactNet:
-        """The mean of a network that was trained from this one and this one, which counts `share`."""
-        # A network of its own: `net` may go on training.
-        mean = CompactNet(net.config)
-        weights = {
-            name: value.detach().cpu().lerp(self.state[name], share)
-            for name, value in net.state_dict().items()
-        }
-        mean.load_state_dict(weights)
-        return mean
-
 
 def round_words(words: Tensor) -> Tensor:
     """Word vectors as the int8 weights folder holds them: the writer trains with the vectors that it will run with."""
@@ -200,7 +195,7 @@ _REQUIRED_PIECES = {
 
 
 def load_vocabulary(base: str) -> list[str]:
-    """The word pieces of a base, by id. Raise BadConfig unless they are BERT's uncased ones."""
+    """Return the word pieces of a base, by id. Raise BadConfig unless they are BERT's uncased ones."""
     ids: dict[str, int] = load_tokenizer(located(base)).get_vocab()
     vocabulary = sorted(ids, key=ids.__getitem__)
     for place, piece in _REQUIRED_PIECES.items():
@@ -212,7 +207,7 @@ def load_vocabulary(base: str) -> list[str]:
 
 
 def encoder_shape(base: str, early: int) -> CompactConfig:
-    """The shape of the compact encoder that starts from this BERT; `early` layers read every passage."""
+    """Return the shape of the compact encoder that starts from this BERT; `early` layers read every passage."""
     config = load_config(located(base))
     if config.model_type != "bert":
         raise BadConfig(
@@ -229,6 +224,13 @@ def encoder_shape(base: str, early: int) -> CompactConfig:
         early=min(early, config.num_hidden_layers - 1),
         epsilon=config.layer_norm_eps,
     )
+
+
+def untrained(base: str, early: int = 1) -> Start:
+    """Return a base as the compact encoder that it would become."""
+    shape = encoder_shape(base, early)
+    net = from_bert(load_base(located(base)).state_dict(), shape)
+    return Start(Path(base), shape, load_vocabulary(base), net.state_dict())
 
 
 # What the teacher and the encoder share as tasks: lists of passages to train on, and how batches are
@@ -249,7 +251,7 @@ class ListDraw:
 def load_training_lists(
     data: DataConfig, lists: ListConfig, vocabulary: Sequence[str], longest: int
 ) -> tuple[Pack, Pack]:
-    """The lists to train on and those to evaluate on. `longest`: tokens of a pair."""
+    """Return the lists to train on and those to evaluate on. `longest`: tokens of a pair."""
     if longest < _SHORTEST:
         raise BadConfig(
             f"model.longest must be {_SHORTEST} or more: question and title alone may need so many."
@@ -265,7 +267,7 @@ def load_training_lists(
 def draw_numbers(
     probabilities: NDArray[np.float64], size: int, epoch: int, seed: int
 ) -> list[tuple[int, list[int]]]:
-    """An epoch's batches: the number of each and its lists. There are as many as would hold every list once."""
+    """Return an epoch's batches: the number of each and its lists. There are as many as would hold every list once."""
     rng = np.random.default_rng([seed, epoch])
     count = max(1, len(probabilities) // size)
     drawn = rng.choice(len(probabilities), (count, size), p=probabilities)
@@ -273,13 +275,13 @@ def draw_numbers(
 
 
 def batch_rng(seed: int, epoch: int, number: int) -> np.random.Generator:
-    """A batch's own generator: batches are built in any order, by any thread or process."""
+    """Return a batch's own generator: batches are built in any order, by any thread or process."""
     # The last number keeps it apart from the generator of `draw_numbers`.
     return np.random.default_rng([seed, epoch, number, 1])
 
 
 def list_probabilities(lists: Pack, weights: Mapping[str, float]) -> NDArray[np.float64]:
-    """How often each list is drawn, by the weight of its dataset."""
+    """Return how often each list is drawn, by the weight of its dataset."""
     by_source = np.array([_weight(one.source, weights) for one in lists.asked])
     # A list without an answer teaches only what to decline.
     by_answer = np.where(lists.has_answer, 1.0, _UNANSWERED_WEIGHT)
@@ -300,7 +302,8 @@ def _weight(source: str, weights: Mapping[str, float]) -> float:
 
 
 def longest_prefix(source: str, keys: Iterable[str]) -> str:
-    """The longest key that a dataset's name, or a file's name without its folder, starts with; else the name itself.
+    """Return the longest key that a dataset's name, or a file's name without its folder, starts with; else the name
+    itself.
 
     >>> longest_prefix("situatedqa/geo.dev", ["situatedqa", "squad"]), longest_prefix("data/mine.json", ["mine"])
     ('situatedqa', 'mine')

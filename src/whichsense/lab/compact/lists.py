@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.workers import LoadedOnce, run_spread
 from whichsense.lab.compact.questions import (
     DataConfig,
-    GoldRewrite,
     ListConfig,
     PassageSearch,
     TrainingQuestion,
@@ -37,12 +36,14 @@ from whichsense.models.compact.encoder import (
     LONGEST_ANSWER,
     LONGEST_QUESTION,
     LONGEST_TITLE,
+    Pair,
     Tokenizer,
     answer_ids,
 )
-from whichsense.types import frozen
+from whichsense.models.compact.rewrite_support import find_tokens
+from whichsense.types import Passage, decode, encode, frozen
 
-# A tokenizer that remembers, and where word pieces occur in others.
+# A tokenizer that remembers.
 
 
 @dataclass(frozen=True)
@@ -62,43 +63,6 @@ class CachedTokenizer(Tokenizer):
             ids = tuple(super().ids(text, most))
             self._ids[text, most] = ids
         return list(ids)
-
-
-def continuations(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
-    """For each word piece, whether it continues a word."""
-    return np.array([piece.startswith("##") for piece in vocabulary])
-
-
-def _find_pieces(
-    text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
-) -> list[tuple[int, int]]:
-    """Where pieces occur in a text as whole words: the first and the last piece of each occurrence.
-
-    >>> continues = np.array([False, False, True])
-    >>> _find_pieces([1, 2, 1, 1], [1], continues)
-    [(2, 2), (3, 3)]
-    """
-    text, wanted = list(text), list(wanted)
-    occurrences = []
-    for start, piece in enumerate(text):
-        if piece != wanted[0]:
-            continue
-        end = start + len(wanted)
-        # "art" does not occur in "art ##ist".
-        word_goes_on = end < len(text) and continues[text[end]]
-        if text[start:end] == wanted and not word_goes_on:
-            occurrences.append((start, end - 1))
-    return occurrences
-
-
-def find_in_passage(
-    title: Sequence[int], text: Sequence[int], wanted: Sequence[int], continues: NDArray[np.bool_]
-) -> list[tuple[int, int]]:
-    """The same in a passage, counted from its title's first piece on."""
-    occurrences = _find_pieces(title, wanted, continues)
-    for first, last in _find_pieces(text, wanted, continues):
-        occurrences.append((len(title) + first, len(title) + last))
-    return occurrences
 
 
 # Lists of passages as flat arrays: half a million passages as word pieces in a few hundred megabytes.
@@ -131,7 +95,7 @@ class RaggedArray:
     def concatenate(
         cls, parts: Sequence[RaggedArray], shifts: Sequence[int] | None = None
     ) -> RaggedArray:
-        """The rows of all parts; `shifts` are added to the values of each part."""
+        """Return the rows of all parts; `shifts` are added to the values of each part."""
         values = []
         starts = []
         end = 0
@@ -141,15 +105,6 @@ class RaggedArray:
             end += len(part.values)
         starts.append(np.array([end]))
         return cls(np.concatenate(values), np.concatenate(starts))
-
-    def take(self, rows: Ints) -> RaggedArray:
-        """Some rows, in the order given."""
-        sizes = self.sizes(rows)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        # For every item of the result, its place in the values.
-        shifts = self.starts[rows] - starts[:-1]
-        places = np.arange(starts[-1]) + np.repeat(shifts, sizes)
-        return RaggedArray(self.values[places], starts)
 
     def __getitem__(self, row: int) -> Ints:
         first = self.starts[row]
@@ -165,7 +120,8 @@ class RaggedArray:
         return sizes
 
     def padded(self, rows: Ints, width: int) -> Ints:
-        """The first items of some rows side by side (rows × width). Behind a shorter row the values are arbitrary."""
+        """Return the first items of some rows side by side (rows × width). Behind a shorter row the values are
+        arbitrary."""
         if not len(self.values):
             shape = (len(rows), width, *self.values.shape[1:])
             return np.zeros(shape, self.values.dtype)
@@ -197,15 +153,15 @@ class Pack:
         return len(self.asked)
 
     def slot_range(self, number: int) -> range:
-        """The slots of a list."""
+        """Return the slots of a list."""
         return range(int(self.slots.starts[number]), int(self.slots.starts[number + 1]))
 
     def passage(self, row: int) -> tuple[list[int], list[int]]:
-        """The title and the text of a passage."""
+        """Return the title and the text of a passage."""
         return self.titles[row].tolist(), self.texts[row].tolist()
 
     def passage_of(self, slot: int) -> int:
-        """The row of the passage in a slot."""
+        """Return the row of the passage in a slot."""
         return int(self.slots.values[slot])
 
     @property
@@ -221,8 +177,8 @@ class Pack:
         return np.asarray(np.diff(counts[self.slots.starts]) > 0)
 
     def to_bytes(self) -> bytes:
-        """An npz archive, which `from_bytes` reads."""
-        questions = json.dumps([asdict(one) for one in self.asked])
+        """Return an npz archive, which `from_bytes` reads."""
+        questions = json.dumps([encode(one) for one in self.asked])
         # Text is stored as bytes: an array of objects would need pickle.
         asked = np.frombuffer(questions.encode(), np.uint8)
         arrays: dict[str, Ints] = {"asked": asked}
@@ -241,11 +197,11 @@ class Pack:
             for name in _ARRAYS:
                 arrays[name] = RaggedArray(file[name], file[f"{name}_starts"])
             tables = json.loads(file["asked"].tobytes())
-        return cls(**arrays, asked=tuple(_question(table) for table in tables))
+        return cls(**arrays, asked=tuple(decode(TrainingQuestion, table) for table in tables))
 
     @classmethod
     def concatenate(cls, packs: Iterable[Pack]) -> Pack:
-        """The lists of all packs, each with its own passages."""
+        """Return the lists of all packs, each with its own passages."""
         every = list(packs)
         first_passages = [0]
         asked: list[TrainingQuestion] = []
@@ -260,36 +216,8 @@ class Pack:
             arrays[name] = RaggedArray.concatenate(parts, shifts)
         return cls(**arrays, asked=tuple(asked))
 
-    def extended_with(self, other: Pack) -> Pack:
-        """With further lists over the same passages."""
-        arrays = {}
-        for name in _LIST_ARRAYS:
-            parts = [getattr(self, name), getattr(other, name)]
-            arrays[name] = RaggedArray.concatenate(parts)
-        return replace(self, **arrays, asked=self.asked + other.asked)
 
-
-_LIST_ARRAYS = ("questions", "slots", "spans")
-_ARRAYS = (*_LIST_ARRAYS, "titles", "texts")
-
-
-def _question(table: dict[str, Any]) -> TrainingQuestion:
-    """What training needs of a question: the passages that came with it are in its list."""
-    # JSON has lists where the record has tuples.
-    rewritings = []
-    for reading in table["rewritings"]:
-        rewrites = tuple(reading["rewrites"])
-        answers = tuple(reading["answers"])
-        rewritings.append(GoldRewrite(rewrites, answers, tuple(reading["others"])))
-    return TrainingQuestion(
-        table["text"],
-        table["source"],
-        tuple(map(tuple, table["answers"])),
-        tuple(rewritings),
-        table["ambiguous"],
-        complete=table["complete"],
-        refuted=table.get("refuted", False),
-    )
+_ARRAYS = ("questions", "slots", "spans", "titles", "texts")
 
 
 # Pairs of a question and a passage as tensors, and the places of tokens in them.
@@ -311,7 +239,7 @@ class PairTensors(NamedTuple):
 
 
 def to_pair_places(places: NDArray[np.int64], first: Any, title: Any) -> NDArray[np.int64]:
-    """Places counted from the title's first token, as places in a pair: a separator follows the title.
+    """Return places counted from the title's first token, as places in a pair: a separator follows the title.
 
     >>> to_pair_places(np.array([0, 1, 2]), first=5, title=2).tolist()
     [5, 6, 8]
@@ -320,16 +248,22 @@ def to_pair_places(places: NDArray[np.int64], first: Any, title: Any) -> NDArray
     return moved
 
 
-def to_passage_places(places: Tensor, first: Tensor, title: Tensor) -> Tensor:
-    """The inverse of `to_pair_places`."""
-    moved = places - first
-    return torch.where(moved >= title, moved - 1, moved)
+def stack_pairs(pairs: Sequence[Pair], width: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return tokens, their types, and which of them are no padding (pairs × tokens each); as wide as the longest pair,
+    or as given."""
+    sizes = np.array([len(one) for one in pairs])
+    ids, types = np.zeros((2, len(pairs), width or int(sizes.max())), np.int64)
+    for row, one in enumerate(pairs):
+        ids[row, : len(one)] = one.ids
+        types[row, : len(one)] = one.types
+    mask = np.arange(ids.shape[1]) < sizes[:, None]
+    return torch.from_numpy(ids), torch.from_numpy(types), torch.from_numpy(mask)
 
 
 def build_pairs(
     pack: Pack, lists: Ints, rows: Ints, longest: int, bare: NDArray[np.bool_]
 ) -> tuple[PairTensors, Ints]:
-    """The pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
+    """Return the pairs of these lists and passages, as `inputs.pair` builds one, and the number of tokens of each."""
     question = pack.questions.sizes(lists)
     title = np.where(bare, 0, pack.titles.sizes(rows))
     room = np.maximum(0, longest - question - title - _SPECIAL_TOKENS)
@@ -393,17 +327,15 @@ class ListBuilder:
     """Collects lists of passages."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        pieces = {piece: number for number, piece in enumerate(vocabulary)}
-        self._tokenizer = Tokenizer(pieces)
-        self._continues = continuations(vocabulary)
-        self._tokens: dict[TitledText, tuple[list[int], list[int]]] = {}
+        self._vocabulary = vocabulary
+        self._tokenizer = CachedTokenizer.of(vocabulary)
         self._rows: dict[TitledText, int] = {}  # a passage's place in the pack
         self._questions: list[TrainingQuestion] = []
         self._slots: list[list[int]] = []
         self._spans: list[Sequence[Span]] = []
 
     def answers(self, question: TrainingQuestion) -> list[list[Ids]]:
-        """The word pieces of each answer's aliases, without those that are too long to be found."""
+        """Return the word pieces of each answer's aliases, without those that are too long to be found."""
         answers = []
         for names in question.answers[:MAX_ANSWERS]:
             aliases: dict[Ids, None] = {}
@@ -417,13 +349,14 @@ class ListBuilder:
         return answers
 
     def find_spans(self, passage: TitledText, answers: Sequence[Sequence[Ids]]) -> list[Span]:
-        """Where answers occur in a passage."""
-        title, text = self._tokenize(passage)
+        """Return where answers occur in a passage."""
+        title, text = self._pieces(passage)
         spans = []
         for number, aliases in enumerate(answers):
             for alias in aliases:
-                places = find_in_passage(title, text, alias, self._continues)
-                spans += [(number, first, last) for first, last in places]
+                for before, part in ((0, title), (len(title), text)):
+                    for first, end in find_tokens(part, alias, self._vocabulary):
+                        spans.append((number, before + first, before + end - 1))
         return spans
 
     def add(
@@ -439,6 +372,17 @@ class ListBuilder:
         self._slots.append(rows)
         self._spans += spans
 
+    def add_marked(
+        self, question: TrainingQuestion, passages: Sequence[Passage], own: Collection[str]
+    ) -> None:
+        """Add a list whose answers are marked in the passages of these ids alone: the same string elsewhere is none."""
+        answers = self.answers(question)
+        titled = [(passage.title, passage.text) for passage in passages]
+        spans = []
+        for passage, one in zip(passages, titled, strict=True):
+            spans.append(self.find_spans(one, answers) if passage.id in own else [])
+        self.add(question, titled, spans)
+
     def build(self) -> Pack:
         questions = []
         titles = []
@@ -446,12 +390,12 @@ class ListBuilder:
         for question in self._questions:
             questions.append(self._tokenizer.ids(question.text, LONGEST_QUESTION))
         for passage in self._rows:
-            title, text = self._tokenize(passage)
+            title, text = self._pieces(passage)
             titles.append(title)
             texts.append(text)
         spans = [own[:MAX_SPANS] for own in self._spans]
         # Half the memory, where ids fit.
-        dtype = np.uint16 if len(self._continues) < 2**16 else np.int32
+        dtype = np.uint16 if len(self._vocabulary) < 2**16 else np.int32
         return Pack(
             RaggedArray.from_rows(questions, dtype),
             RaggedArray.from_rows(self._slots, np.int32),
@@ -461,16 +405,10 @@ class ListBuilder:
             tuple(self._questions),
         )
 
-    def _tokenize(self, passage: TitledText) -> tuple[list[int], list[int]]:
-        tokens = self._tokens.get(passage)
-        if tokens is None:
-            title, text = passage
-            tokens = (
-                self._tokenizer.ids(title, LONGEST_TITLE),
-                self._tokenizer.ids(text, _LONGEST_TEXT),
-            )
-            self._tokens[passage] = tokens
-        return tokens
+    def _pieces(self, passage: TitledText) -> tuple[list[int], list[int]]:
+        title, text = passage
+        ids = self._tokenizer.ids
+        return ids(title, LONGEST_TITLE), ids(text, _LONGEST_TEXT)
 
 
 # From questions to lists: passages of a search, chosen so that every answer and hard negatives are
@@ -487,7 +425,7 @@ _ListParts = Parts[TrainingQuestion, Pack]
 
 
 def load_lists(data: DataConfig, lists: ListConfig, vocabulary: Sequence[str]) -> tuple[Pack, Pack]:
-    """The lists to train on and those to evaluate on: built now, or read from where they were stored."""
+    """Return the lists to train on and those to evaluate on: built now, or read from where they were stored."""
     # Missing topics are an error of the first recipe, not, hours later, of the last.
     _ = data.topic_files
     train = _Lists(data, lists, vocabulary, _TRAIN)
@@ -527,7 +465,7 @@ class _Lists:
         return dev_questions(self.data)
 
     def _fingerprint(self) -> dict[str, object]:
-        """What lists depend on: others need another folder."""
+        """Return what lists depend on: others need another folder."""
         data = self.data
         lists = self.lists
         return {
@@ -580,7 +518,7 @@ class _Lists:
     def _search(
         self, questions: Sequence[TrainingQuestion], search: PassageSearch
     ) -> list[list[TitledText]]:
-        """The hits of each question; none for those that bring all their passages."""
+        """Return the hits of each question; none for those that bring all their passages."""
         texts = [one.text for one in questions if one.searched]
         # One call for all questions: the index searches them together.
         found = iter(search.search_many(texts, self.lists.depth, self.data.method))
@@ -611,7 +549,7 @@ class _Lists:
 def _choose_positives(
     positives: Sequence[TitledText], spans: Mapping[TitledText, Sequence[Span]], answers: int
 ) -> list[TitledText]:
-    """A few passages for every answer, then others up to a minimum."""
+    """Return a few passages for every answer, then others up to a minimum."""
     by_answer: dict[TitledText, None] = {}
     for number in range(answers):
         count = 0

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from whichsense.lab.compact.batches_of_lists import (
-    TEACHER_TOKENS,
-    ListBatch,
-    SoftLabels,
-    build_list_batch,
-)
+from whichsense.lab.compact.batches_of_lists import ListBatch, SoftLabels, build_list_batch
 from whichsense.lab.compact.lists import Pack
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import group_batches
@@ -40,19 +36,19 @@ _TEACHER_FLOOR = 0.01  # added to the teacher's share of every passage
 
 
 def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the values in the mask; 0 if it is empty."""
+    """Return the mean of the values in the mask; 0 if it is empty."""
     count = mask.sum().clamp(min=1)
     return (values * mask).sum() / count
 
 
 def passage_shares(scores: Tensor, valid: Tensor) -> Tensor:
-    """Log probabilities over a list's passages and, last, a null passage of score 0 (lists × slots + 1)."""
+    """Return log probabilities over a list's passages and, last, a null passage of score 0 (lists × slots + 1)."""
     scores = scores.view_as(valid).masked_fill(~valid, NONE)
     return F.log_softmax(F.pad(scores, (0, 1)), dim=1)
 
 
 def _listwise(logs: Tensor, batch: ListBatch) -> Tensor:
-    """Every answer's passages should be likely; the null passage where there is no answer.
+    """Make every answer's passages likely; the null passage where there is no answer.
 
     `logs`: lists × slots + 1. Lists whose answers are refuted may have other answers: they do not count.
     """
@@ -68,14 +64,14 @@ def _listwise(logs: Tensor, batch: ListBatch) -> Tensor:
 
 
 def start_end(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
-    """Log probabilities of each token to be an answer's first, and its last (pairs × tokens)."""
+    """Return log probabilities of each token to be an answer's first, and its last (pairs × tokens)."""
     scores = span.masked_fill(~region[..., None], NONE)
     first, last = F.log_softmax(scores, dim=1).unbind(-1)
     return first, last
 
 
 def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Every answer in a passage should be likely, at any of its places; passages are weighted by their shares.
+    """Make every answer in a passage likely, at any of its places; passages are weighted by their shares.
 
     If one answer were enough, the likelier of two would soon be the only one.
     """
@@ -101,7 +97,7 @@ def span_loss(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Te
 
 
 def answer_mass(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """The probability of each list's gold answers together, over all of its passages (lists)."""
+    """Return the probability of each list's gold answers together, over all of its passages (lists)."""
     starts = first.gather(1, batch.first.flatten(0, 1))
     ends = last.gather(1, batch.last.flatten(0, 1))
     is_gold = batch.answer.flatten(0, 1) >= 0
@@ -117,7 +113,7 @@ def refutation(batch: ListBatch, logs: Tensor, first: Tensor, last: Tensor) -> T
 
 
 def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
-    """Each part of a reader's loss; with soft labels, if the batch has any, those of the teacher too."""
+    """Return each part of a reader's loss; with soft labels, if the batch has any, those of the teacher too."""
     logs = passage_shares(output["relevance"], batch.valid)
     first, last = start_end(output["span"], batch.pairs.region)
     parts = {
@@ -145,13 +141,13 @@ def read(output: Mapping[str, Tensor], batch: ListBatch) -> dict[str, Tensor]:
 
 
 def _teacher_shares(taught: SoftLabels, valid: Tensor) -> Tensor:
-    """The teacher's probabilities over passages and the null passage (lists × slots + 1)."""
+    """Return the teacher's probabilities over passages and the null passage (lists × slots + 1)."""
     nothing = torch.full_like(taught.relevance, _INVALID_RELEVANCE)
     return F.pad(torch.where(valid, taught.relevance, nothing), (0, 1)).softmax(1)
 
 
 def _distillation(targets: Tensor, logs: Tensor, lists: Tensor) -> Tensor:
-    """The cross-entropy between the teacher's shares and ours, over these lists."""
+    """Return the cross-entropy between the teacher's shares and ours, over these lists."""
     return _masked_mean(-(targets * logs.clamp(min=_FLOOR)).sum(1), lists)
 
 
@@ -160,14 +156,12 @@ def _span_distillation(
 ) -> Tensor:
     weights = (targets[:, :-1] + _TEACHER_FLOOR) * valid
     weights = (weights / weights.sum().clamp(min=1e-6)).flatten()
-    # Pairs × 2 × pieces: our log probabilities of the teacher's likeliest tokens.
-    logs = torch.stack([first, last], 1).gather(2, taught.places)
-    logs = logs.clamp(min=_FLOOR)
-    return -(weights * (taught.chances * logs).sum((1, 2))).sum()
+    each = taught.first * first.clamp(min=_FLOOR) + taught.last * last.clamp(min=_FLOOR)
+    return -(weights * each.sum(1)).sum()
 
 
 def _ambiguity(logits: Tensor, batch: ListBatch) -> dict[str, Tensor]:
-    """The log loss over the mean of all passages, and of the question alone, where annotators gave a label."""
+    """Return the log loss over the mean of all passages, and of the question alone, where annotators gave a label."""
     each = logits.view_as(batch.valid)
     valid = batch.valid
     count = valid.sum(1).clamp(min=1)
@@ -190,11 +184,11 @@ _LEAST_SHARE = 0.003  # a passage that is less likely changes nothing
 _BATCH = 16  # lists
 _ARTICLES = ("the", "a", "an")
 _Pieces = tuple[int, ...]
-_ReadLists = Callable[[ListBatch], Mapping[str, Tensor]]
+_TOKENS = 6  # likeliest first and last tokens of a passage that strings are made of
 
 
 def evaluate_lists(
-    read: _ReadLists, pack: Pack, tokenizer: Tokenizer, longest: int, device: torch.device
+    model: Any, pack: Pack, tokenizer: Tokenizer, longest: int, device: torch.device
 ) -> dict[str, float]:
     """`exact`: the share of lists whose best string is a gold answer; `top1`, `top5`: whose best passages hold one."""
     totals = {"exact": 0, "top1": 0, "top5": 0}
@@ -202,7 +196,7 @@ def evaluate_lists(
         return dict.fromkeys(totals, 0.0)
     articles = {tuple(tokenizer.ids(article)) for article in _ARTICLES}
     for numbers, batch in all_batches(pack, longest):
-        output = read(to_device(batch, device))
+        output = model.read(*to_device(batch, device).pairs[:3])
         # Strings are put together one by one, which would stall a GPU.
         relevance = output["relevance"].cpu()
         span = output["span"].cpu()
@@ -219,7 +213,7 @@ def evaluate_lists(
 
 
 def all_batches(pack: Pack, longest: int) -> Iterator[tuple[list[int], ListBatch]]:
-    """All lists with all their slots, in their order."""
+    """Yield all lists with all their slots, in their order."""
     for numbers in group_batches(range(len(pack)), _BATCH):
         slots = [pack.slot_range(number) for number in numbers]
         yield (numbers, build_list_batch(pack, numbers, slots, longest))
@@ -237,7 +231,7 @@ def _gold_strings(pack: Pack, number: int, tokenizer: Tokenizer) -> set[_Pieces]
 def _best_string(
     span: Tensor, batch: ListBatch, logs: Tensor, row: int, articles: set[_Pieces]
 ) -> _Pieces:
-    """The word pieces with most mass over all passages of a list; a leading article does not count."""
+    """Return the word pieces with most mass over all passages of a list; a leading article does not count."""
     slots = logs.shape[1]
     mass: dict[_Pieces, float] = {}
     for slot, log in enumerate(logs[row].tolist()):
@@ -257,11 +251,11 @@ def _best_string(
 
 
 def _best_tokens(span: Tensor, region: Tensor) -> list[list[tuple[int, float]]]:
-    """The likeliest first and the likeliest last tokens of a pair, each with its log probability."""
+    """Return the likeliest first and the likeliest last tokens of a pair, each with its log probability."""
     best_tokens = []
     for logs in start_end(span[None].float(), region[None]):
         # A pair may be shorter than the number of tokens that are wanted.
-        best = logs[0].topk(min(TEACHER_TOKENS, logs.shape[1]))
+        best = logs[0].topk(min(_TOKENS, logs.shape[1]))
         tokens = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         best_tokens.append(list(tokens))
     return best_tokens
@@ -286,7 +280,8 @@ _INCOMPLETE_WEIGHTS = {"right or wrong": 0.5, "overlapping": 0.0}
 def loss(
     model: CompactNet, output: Mapping[str, Tensor], batch: ListBatch, articles: Tensor
 ) -> Tensor:
-    """The weighted mean of the verdicts' log loss. `articles`: word pieces that an answer may begin with or not."""
+    """Return the weighted mean of the verdicts' log loss. `articles`: word pieces that an answer may begin with or
+    not."""
     with torch.no_grad():
         first, last, counted = _candidate_spans(output["span"], batch)
         right, overlapping = _label_spans(first, last, batch, articles)
@@ -303,14 +298,14 @@ def loss(
 
 
 def _passage_weights(relevance: Tensor, batch: ListBatch) -> Tensor:
-    """How likely each passage is to answer (pairs × 1); 0 for a slot without a passage."""
+    """Return how likely each passage is to answer (pairs × 1); 0 for a slot without a passage."""
     logs = passage_shares(relevance, batch.valid)[:, :-1]
     shares = logs.exp().flatten().clamp(min=_VERDICTS_LEAST_SHARE)
     return shares[:, None] * batch.valid.flatten()[:, None]
 
 
 def _span_weights(overlapping: Tensor, batch: ListBatch) -> Tensor:
-    """The weight of each span (pairs × spans)."""
+    """Return the weight of each span (pairs × spans)."""
     complete = batch.complete.repeat_interleave(batch.valid.shape[1])[:, None]
     return torch.where(
         complete, _weigh(overlapping, _COMPLETE_WEIGHTS), _weigh(overlapping, _INCOMPLETE_WEIGHTS)
@@ -348,7 +343,7 @@ def _gold_spans(batch: ListBatch) -> tuple[Tensor, Tensor, Tensor]:
 def _label_spans(
     first: Tensor, last: Tensor, batch: ListBatch, articles: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Which spans are answers, and which only overlap one (pairs × spans)."""
+    """Return which spans are answers, and which only overlap one (pairs × spans)."""
     gold_first, gold_last, is_gold = _gold_spans(batch)
     # Pairs × 1 × gold spans
     gold_first = gold_first[:, None]
@@ -387,7 +382,7 @@ def likely_spans(span: Tensor, region: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _best_spans(span: Tensor, free: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest spans of consecutive free tokens."""
+    """Return the likeliest spans of consecutive free tokens."""
     begins, ends = start_end(span, free)
     size = begins.shape[1]
     # Pairs × first tokens × lengths

@@ -7,7 +7,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ from whichsense.corpus.cutting import cut
 from whichsense.errors import BadConfig
 from whichsense.files import read_jsonl
 from whichsense.lab.compact.questions import is_held_out
-from whichsense.lab.compact.topics import Topics, topic_of
+from whichsense.lab.compact.topics import TopicRewrite, Topics, topic_of
 from whichsense.lab.datasets import Annotation, QAPair, Question
 from whichsense.lab.train.recipes import HOMES
 from whichsense.models.compact.labeller import NO_FRAME, frame_between
+from whichsense.text.words import SMALL_WORDS, words
 from whichsense.types import Document, Passage
 
 _WORD = re.compile(r"\w+")
@@ -64,7 +65,7 @@ class Example:
 
 
 def find_words(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Where a string stands in a text as whole words, whatever its case."""
+    """Return where a string stands in a text as whole words, whatever its case."""
     if not wanted.strip():
         return []
     pattern = rf"(?<!\w){re.escape(wanted.strip())}(?!\w)"
@@ -72,7 +73,7 @@ def find_words(text: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def find_answers(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
-    """Where any name of an answer stands, the longest where several overlap."""
+    """Return where any name of an answer stands, the longest where several overlap."""
     found = {span for name in names for span in find_words(text, name)}
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found, key=lambda span: (span[0] - span[1], span)):
@@ -82,7 +83,7 @@ def find_answers(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def find_label(title: str, text: str, label: str, near: int) -> Label | None:
-    """A label's place: in the text, the nearest to a place in it, else in the title."""
+    """Return a label's place: in the text, the nearest to a place in it, else in the title."""
     places = [match.start() for match in re.finditer(re.escape(label), text)]
     if places:
         start = min(places, key=lambda place: abs(place - near))
@@ -92,35 +93,36 @@ def find_label(title: str, text: str, label: str, near: int) -> Label | None:
 
 
 def label_of_rewrite(question: str, rewrite: str, support: str) -> str:
-    """The words of the support that a rewrite adds to its question; empty where they are no short phrase of it.
+    """Return the words of the support that a rewrite adds to its question; empty where they are no short phrase of
+    it.
 
     >>> label_of_rewrite("what is promised", "what is promised on the basic plan", "99.5 per cent on Basic")
     'on Basic'
     """
-    asked = {match.group().casefold() for match in _WORD.finditer(question)}
-    added = set()
-    for match in _WORD.finditer(rewrite):
-        if match.group().casefold() not in asked:
-            added.add(match.group().casefold())
-    words = [(m.start(), m.end(), m.group().casefold()) for m in _WORD.finditer(support)]
-    telling = [at for at, word in enumerate(words) if word[2] in added - _LITTLE]
+    asked, told = (set(_WORD.findall(text.casefold())) for text in (question, rewrite))
+    added = told - asked
+    said = [(m.start(), m.end(), m.group().casefold()) for m in _WORD.finditer(support)]
+    telling = [at for at, word in enumerate(said) if word[2] in added - _LITTLE]
     if not telling or telling[-1] - telling[0] >= _LONGEST_LABEL:
         return ""
     first = telling[0]
     # A preposition before it belongs to it, if the rewrite has it too.
-    if first and words[first - 1][2] in added and words[first - 1][2] in _LITTLE:
+    if first and said[first - 1][2] in added & _LITTLE:
         first -= 1
-    return support[words[first][0] : words[telling[-1]][1]]
+    return support[said[first][0] : said[telling[-1]][1]]
 
 
-# Where labelled answers come from: folders of firms, and topics with rewrites.
+# Where marked answers come from: folders of firms, and topics with rewrites.
 
 _HELD_OUT = 5  # one firm or topic in so many
+_BESIDE = 2  # passages without an answer that are read for a question
+_OF_UNANSWERED = 3  # passages that are read for a question without an answer
 _Places = defaultdict[str, list[Answer]]
 
 
 def load_firms(folder: Path) -> Iterator[dict[str, Any]]:
-    """The firms of a folder. Each has one spelling of its amounts, by its name: a reader's corpus may have any."""
+    """Yield the firms of a folder. Each has one spelling of its amounts, by its name: a reader's corpus may have
+    any."""
     for path in sorted(folder.glob("**/*.jsonl")):
         for _, firm in read_jsonl(path):
             currency = random.Random(firm["id"]).choice(_CURRENCIES)
@@ -128,16 +130,29 @@ def load_firms(folder: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(_AMOUNT.sub(currency, text))
 
 
-def read_firms(folder: Path) -> Iterator[Example]:
-    """The questions of a folder of firms, over the passages of their firm that hold labelled answers."""
+def mark_firms(folder: Path, rewrites: float = 0.0) -> Iterator[Example]:
+    """Yield the questions of a folder of firms, this share of them again as a true rewrite with its answer alone; and
+    near misses."""
     for firm in load_firms(folder):
-        yield from _firm_examples(firm)
+        passages = firm_passages(firm)
+        held_out = is_held_out(firm["id"], _HELD_OUT)
+        for row in firm["questions"]:
+            marked = _marks_in_firm(firm, passages, row["q"], row["a"])
+            yield from _around(row["q"], passages, marked, held_out)
+            told = [one for one in row["a"] if one.get("r")]
+            rng = random.Random(row["q"])
+            if told and not held_out and rng.random() < rewrites:
+                one = rng.choice(told)
+                alone = _marks_in_firm(firm, passages, row["q"], [one])
+                yield from _around(one["r"], passages, alone, held_out)
+        for text in firm["none"]:
+            yield from _around(text, passages, {}, held_out, _OF_UNANSWERED)
 
 
 def read_firm_corpora(
     folder: Path, *, held_out: bool = False
 ) -> Iterator[tuple[list[Passage], list[Question]]]:
-    """The passages and the questions of each firm that is held out, or of each that is not."""
+    """Yield the passages and the questions of each firm that is held out, or of each that is not."""
     for firm in load_firms(folder):
         if is_held_out(firm["id"], _HELD_OUT) == held_out:
             yield firm_passages(firm), list(_firm_questions(firm))
@@ -156,72 +171,87 @@ def _firm_questions(firm: Mapping[str, Any]) -> Iterator[Question]:
 
 
 def firm_passages(firm: Mapping[str, Any]) -> list[Passage]:
-    """The documents of a firm, cut as an index cuts them."""
+    """Return the documents of a firm, cut as an index cuts them."""
     passages: list[Passage] = []
     for row in firm["documents"]:
         passages += cut(Document(f"{firm['id']}-{row['id']}", row["title"], row["text"]))
     return passages
 
 
-def _firm_examples(firm: Mapping[str, Any]) -> Iterator[Example]:
-    passages = firm_passages(firm)
-    held_out = is_held_out(firm["id"], _HELD_OUT)
-    for row in firm["questions"]:
-        marked = marks_in_firm(firm, passages, row)
-        for passage in passages:
-            own = without_overlaps(marked.get(passage.id, ()))
-            if _has_label(own):
-                yield Example(row["q"], passage.title, passage.text, own, held_out)
-
-
-def marks_in_firm(
-    firm: Mapping[str, Any], passages: Sequence[Passage], row: Mapping[str, Any]
+def _marks_in_firm(
+    firm: Mapping[str, Any],
+    passages: Sequence[Passage],
+    question: str,
+    answers: Iterable[Mapping[str, Any]],
 ) -> _Places:
-    """The places of a question's answers in each passage of its firm."""
+    """Return the places of answers in each passage of their firm."""
     marked: _Places = defaultdict(list)
-    for answer in row["a"]:
-        for passage, place in _find_in_firm(firm, passages, row["q"], answer):
-            marked[passage.id].append(place)
+    for answer in answers:
+        # A document of one passage has no number in its passage's id.
+        name = f"{firm['id']}-{answer['d']}"
+        own = [passage for passage in passages if passage.id.partition("#")[0] == name]
+        text = next(row["text"] for row in firm["documents"] if row["id"] == answer["d"])
+        told = _Told(question, answer.get("l", ""), answer.get("r", ""))
+        for passage, plain in _place_in_document(text, own, answer):
+            marked[passage.id].append(told.label_of(plain, passage, plain.start))
     return marked
 
 
-def _has_label(answers: Iterable[Answer]) -> bool:
-    return any(answer.label is not None for answer in answers)
-
-
-def _find_in_firm(
-    firm: Mapping[str, Any], passages: Sequence[Passage], question: str, answer: Mapping[str, Any]
+def _place_in_document(
+    text: str, passages: Sequence[Passage], answer: Mapping[str, Any]
 ) -> Iterator[tuple[Passage, Answer]]:
-    """An answer's place in the passage that holds it, with its label where the passage holds that, too."""
-    document = next(row for row in firm["documents"] if row["id"] == answer["d"])
-    text = document["text"]
-    first = text.find(answer["s"]) if answer.get("s") else 0
-    places = [span for span in find_answers(text, answer["x"][:1]) if span[0] >= max(first, 0)]
-    if not places:
-        return
-    start, end = places[0]
+    """Yield the first passage with an answer's first name, from its support on, if there is one."""
+    first = max(text.find(answer.get("s") or ""), 0)
+    places = [span for span in find_answers(text, answer["x"][:1]) if span[0] >= first]
+    for start, end in places[:1]:
+        for passage in passages:
+            if passage.start <= start and end <= passage.end:
+                yield passage, Answer(start - passage.start, end - passage.start)
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The label of an answer to a question, and the rewrite with it; empty where there is none."""
+
+    question: str
+    label: str
+    rewrite: str
+
+    def label_of(self, answer: Answer, passage: Passage, near: int) -> Answer:
+        """Return the answer with its label, where its passage has that apart from it, and the rewrite's frame."""
+        if not self.label:
+            return answer
+        place = find_label(passage.title, passage.text, self.label, near)
+        if place is None or (
+            not place.in_title and place.start < answer.end and answer.start < place.end
+        ):
+            return answer
+        frame = NO_FRAME
+        if self.rewrite:
+            frame = frame_between(self.question, self.rewrite, self.label)
+        return replace(answer, label=place, frame=frame)
+
+
+def _around(
+    question: str,
+    passages: Sequence[Passage],
+    marked: Mapping[str, Sequence[Answer]],
+    held_out: bool,
+    beside: int = _BESIDE,
+) -> Iterator[Example]:
+    """Yield the question over all passages that hold an answer, and over those without one that are most like it."""
+    without = []
     for passage in passages:
-        # A document of one passage has no number in its passage's id.
-        if passage.id.partition("#")[0] != f"{firm['id']}-{answer['d']}":
-            continue
-        if passage.start <= start and end <= passage.end:
-            at = start - passage.start
-            label = frame = None
-            if answer.get("l"):
-                label = find_label(passage.title, passage.text, answer["l"], at)
-                if label and not label.in_title and _overlap(label, at, end - start):
-                    label = None
-            if label is not None:
-                frame = NO_FRAME
-                if answer.get("r"):
-                    frame = frame_between(question, answer["r"], answer["l"])
-            length = end - start
-            yield (passage, Answer(at, at + length, label, -1 if frame is None else frame))
-            return
-
-
-def _overlap(label: Label, start: int, length: int) -> bool:
-    return label.start < start + length and start < label.end
+        own = without_overlaps(marked.get(passage.id, ()))
+        if own:
+            yield Example(question, passage.title, passage.text, own, held_out)
+        else:
+            without.append(passage)
+    asked = set(words(question)) - SMALL_WORDS
+    without.sort(key=lambda one: -len(asked.intersection(words(f"{one.title} {one.text}"))))
+    for passage in without[:beside]:
+        yield Example(question, passage.title, passage.text, (), held_out)
 
 
 def without_overlaps(answers: Iterable[Answer]) -> tuple[Answer, ...]:
@@ -232,81 +262,53 @@ def without_overlaps(answers: Iterable[Answer]) -> tuple[Answer, ...]:
     return tuple(kept)
 
 
-def read_topics(folders: Sequence[Path], left_out: Iterable[str] = ()) -> Iterator[Example]:
-    """The questions of topics over their own passages; a true rewrite and its support give an answer's label. Questions
-    among `left_out` are left out."""
+def mark_topics(
+    folders: Sequence[Path], left_out: Iterable[str] = (), rewrites: float = 0.0
+) -> Iterator[Example]:
+    """Yield the questions of topics but those of `left_out`, this share of them again as a true rewrite with its answer
+    alone. A rewrite and its support give an answer's label."""
     topics = Topics.read(folders)
     skipped = set(left_out)
-    rewrites = read_rewrites(folders)
     by_topic: defaultdict[str, list[Passage]] = defaultdict(list)
     for passage in topics.passages:
         by_topic[topic_of(passage.id)].append(passage)
     for question in topics.questions:
-        lines = rewrites.get(question.id)
-        if question.text in skipped or lines is None or not question.annotations:
+        if question.text in skipped:
             continue
         topic = topic_of(question.id)
         held_out = is_held_out(topic, _HELD_OUT)
-        groups = question.annotations[0].answers
-        marked = _mark_topic(question.text, by_topic[topic], groups, lines["true"])
-        for passage in by_topic[topic]:
-            own = without_overlaps(marked.get(passage.id, ()))
-            if _has_label(own):
-                yield Example(question.text, passage.title, passage.text, own, held_out)
+        groups = question.annotations[0].answers if question.annotations else ()
+        true = [one for one in topics.rewrites.get(question.id, ()) if not one.kind]
+        marked = _marks_in_topic(question.text, by_topic[topic], groups, true)
+        yield from _around(question.text, by_topic[topic], marked, held_out)
+        rng = random.Random(question.id)
+        if true and not held_out and rng.random() < rewrites:
+            one = rng.choice(true)
+            alone = _marks_in_topic(one.question, by_topic[topic], [groups[one.answer]], ())
+            yield from _around(one.question, by_topic[topic], alone, held_out)
 
 
-def _mark_topic(
+def _marks_in_topic(
     question: str,
     passages: Sequence[Passage],
     groups: Sequence[Sequence[str]],
-    rewrites: Sequence[Mapping[str, Any]],
+    rewrites: Sequence[TopicRewrite],
 ) -> _Places:
-    """The places of the answers in each passage; a true rewrite with its support gives the label."""
+    """Return the places of the answers in each passage. The one next to the support of the answer's first rewrite gets
+    the label that the rewrite took from there."""
     marked: _Places = defaultdict(list)
     for passage in passages:
         for number, names in enumerate(groups):
-            spans = find_answers(passage.text, names)
-            supported = [
-                line
-                for line in rewrites
-                if line["answer"] == number and line.get("passage") == passage.id
-            ]
-            labelled = _label_answer(question, passage, spans, supported)
-            for start, end in spans:
-                plain = Answer(start, end)
-                marked[passage.id].append(labelled.get(start, plain))
+            own = {start: Answer(start, end) for start, end in find_answers(passage.text, names)}
+            told = [one for one in rewrites if (one.answer, one.passage) == (number, passage.id)]
+            label = label_of_rewrite(question, told[0].question, told[0].support) if told else ""
+            if own and label:
+                near = max(passage.text.find(told[0].support), 0)
+                start = min(own, key=lambda place: abs(place - near))
+                told_of = _Told(question, label, told[0].question)
+                own[start] = told_of.label_of(own[start], passage, near)
+            marked[passage.id] += own.values()
     return marked
-
-
-def _label_answer(
-    question: str,
-    passage: Passage,
-    spans: Sequence[tuple[int, int]],
-    rewrites: Sequence[Mapping[str, Any]],
-) -> dict[int, Answer]:
-    """The answer next to a rewrite's support, with the label that the rewrite took from it."""
-    labelled = {}
-    for line in rewrites[:1]:
-        text = label_of_rewrite(question, line["question"], line.get("support", ""))
-        at = passage.text.find(line.get("support", ""))
-        if not text or not spans:
-            continue
-        start, end = min(spans, key=lambda span: abs(span[0] - max(at, 0)))
-        label = find_label(passage.title, passage.text, text, max(at, 0))
-        if label and (label.in_title or not _overlap(label, start, end - start)):
-            frame = frame_between(question, line["question"], text)
-            labelled[start] = Answer(start, end, label, frame)
-    return labelled
-
-
-def read_rewrites(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    rewrites = {}
-    for folder in folders:
-        for name in ("rewrites.jsonl", "rewrites.jsonl.xz"):
-            if (folder / name).exists():
-                for _, row in read_jsonl(folder / name):
-                    rewrites[row["id"]] = row
-    return rewrites
 
 
 def find_firms(names: Sequence[str]) -> list[Path]:

@@ -70,7 +70,7 @@ class DataConfig:
     dev_limit: int = 0
 
     def paths(self) -> list[Path]:
-        """The files whose checksums a run records: the questions, and the hits or the index's manifest."""
+        """Return the files whose checksums a run records: the questions, and the hits or the index's manifest."""
         # A dataset may serve twice; its checksum is recorded once.
         names = dict.fromkeys([self.train, *self.more, self.dev])
         files = [locate_questions(name, self.folder or None) for name in names]
@@ -104,7 +104,7 @@ class DataConfig:
         return [Path(name) for name in names if name]
 
     def read(self, name: str) -> list[Question]:
-        """The questions of a dataset or a file."""
+        """Return the questions of a dataset or a file."""
         return load_questions(name, self.folder or None)[0]
 
 
@@ -179,7 +179,7 @@ class TrainingQuestion:
 
 
 def convert(questions: Sequence[Question], name: str) -> Iterator[TrainingQuestion]:
-    """The questions of a dataset of any kind; `name` becomes their source."""
+    """Yield the questions of a dataset of any kind; `name` becomes their source."""
     situated = [one for one in questions if isinstance(one, SituatedQuestion)]
     grounded = [one for one in questions if isinstance(one, GroundedQuestion)]
     yield from _convert_situated(situated, name)
@@ -190,7 +190,7 @@ def convert(questions: Sequence[Question], name: str) -> Iterator[TrainingQuesti
 
 
 def convert_ambiguous(question: Question, name: str) -> TrainingQuestion:
-    """A question in AmbigNQ's form. One with a single answer is the simplest case."""
+    """Return a question in AmbigNQ's form. One with a single answer is the simplest case."""
     rewritings: list[GoldRewrite] = []
     for annotation in question.annotations:
         rewritings += _gold_rewrites(annotation)
@@ -214,7 +214,7 @@ def _gold_rewrites(annotation: Annotation) -> Iterator[GoldRewrite]:
 
 
 def convert_rewrites(questions: Iterable[Question], name: str) -> Iterator[TrainingQuestion]:
-    """The rewrites of ambiguous questions, each asked as a question."""
+    """Yield the rewrites of ambiguous questions, each asked as a question."""
     for question in questions:
         for annotation in question.annotations:
             # The rewrite of a single reading adds nothing to the question.
@@ -244,7 +244,7 @@ def _convert_situated(
 
 
 def _situated_rewrites(pairs: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[GoldRewrite, ...]:
-    """A reading needs another one with other answers beside it."""
+    """Return the rewrites of readings that have others with other answers beside them."""
     rewritings = []
     for rewrite, answers in pairs:
         others = [min(other, key=len) for _, other in pairs if not set(other) & set(answers)]
@@ -256,7 +256,8 @@ def _situated_rewrites(pairs: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[Go
 def _convert_grounded(
     questions: Sequence[GroundedQuestion], name: str
 ) -> Iterator[TrainingQuestion]:
-    """Each with the passage that answers; one without an answer gets passages of its article, and no search."""
+    """Yield each question with the passage that answers it; one without an answer gets passages of its article, and no
+    search."""
     gold = [_gold_passages(question) for question in questions]
     articles: defaultdict[str, dict[str, Context]] = defaultdict(dict)
     for passages in gold:
@@ -293,7 +294,7 @@ _FEWEST_WORDS = 3
 
 
 def training_questions(data: DataConfig) -> list[TrainingQuestion]:
-    """All questions to train on, each once, without near copies of those that are reserved for measuring."""
+    """Return all questions to train on, each once, without near copies of those that are reserved for measuring."""
     learnable, reserved = _split_train(data)
     by_words: dict[str, TrainingQuestion] = {}
     for question in _convert_all(data, learnable):
@@ -311,7 +312,7 @@ def training_questions(data: DataConfig) -> list[TrainingQuestion]:
 
 
 def _convert_all(data: DataConfig, learnable: Sequence[Question]) -> Iterator[TrainingQuestion]:
-    """The preferred datasets first; rewrites are questions too."""
+    """Yield all questions, the preferred datasets first; rewrites are questions too."""
     train = learnable[: data.limit or None]
     for question in train:
         yield convert_ambiguous(question, data.train)
@@ -321,7 +322,7 @@ def _convert_all(data: DataConfig, learnable: Sequence[Question]) -> Iterator[Tr
 
 
 def _split_train(data: DataConfig) -> tuple[list[Question], list[Question]]:
-    """What of `train` may be learnt, and what is reserved: held-out questions and the datasets of `without`."""
+    """Return what of `train` may be learnt, and what is reserved: held-out questions and the datasets of `without`."""
     reserved = []
     for name in data.without:
         reserved += data.read(name)
@@ -343,12 +344,12 @@ def _find_copies(texts: Sequence[str], reserved: Sequence[Question]) -> Collecti
 
 
 def find_copies(texts: Sequence[str], data: DataConfig) -> Collection[int]:
-    """Which of these texts repeat, or nearly repeat, a question that is reserved for measuring."""
+    """Return which of these texts repeat, or nearly repeat, a question that is reserved for measuring."""
     return _find_copies(texts, _split_train(data)[1])
 
 
 def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
-    """The answerable questions of `dev`."""
+    """Return the answerable questions of `dev`."""
     questions = [
         convert_ambiguous(question, data.dev)
         for question in data.read(data.dev)
@@ -358,12 +359,12 @@ def dev_questions(data: DataConfig) -> list[TrainingQuestion]:
 
 
 def held_out_questions(data: DataConfig) -> list[Question]:
-    """Those of `train` that nothing was learnt from: the scorer is fitted on them."""
+    """Return those of `train` that nothing was learnt from: the scorer is fitted on them."""
     return [question for question in data.read(data.train) if is_held_out(question.id, data.held)]
 
 
 def labelled_questions(data: DataConfig) -> list[Question]:
-    """Those of `train` that are learnt from: annotators labelled which of them are ambiguous."""
+    """Return those of `train` that are learnt from: annotators labelled which of them are ambiguous."""
     used = training_questions(replace(data, more=()))
     texts = {question.text for question in used}
     learnable, _ = _split_train(data)
@@ -371,7 +372,7 @@ def labelled_questions(data: DataConfig) -> list[Question]:
 
 
 def is_held_out(name: str, every: int) -> bool:
-    """Whether a hash of the name falls on one in `every`; never for 0."""
+    """Return whether a hash of the name falls on one in `every`; never for 0."""
     if not every:
         return False
     # A hash of the id is stable when a dataset gets more questions.
@@ -380,7 +381,8 @@ def is_held_out(name: str, every: int) -> bool:
 
 
 def is_trained_on(sample_id: str) -> bool:
-    """Whether a question of the embedded sample is trained on: half of its topics, by a hash. Results use the others.
+    """Return whether a question of the embedded sample is trained on: half of its topics, by a hash. Results use the
+    others.
 
     >>> is_trained_on("dune-q1") == is_trained_on("dune-q2")
     True
@@ -389,7 +391,7 @@ def is_trained_on(sample_id: str) -> bool:
 
 
 def wordings(question: Question) -> list[str]:
-    """A question and all its rewrites."""
+    """Return a question and all its rewrites."""
     rewrites: dict[str, None] = {}
     for annotation in question.annotations:
         for pair in annotation.pairs:
@@ -442,7 +444,7 @@ def _open_hits(path: Path) -> SavedHits:
 
 
 def can_fork(search: object) -> bool:
-    """Whether forked processes may search. Torch, which a DPR index is searched with, does not run in them."""
+    """Return whether forked processes may search. Torch, which a DPR index is searched with, does not run in them."""
     # The folder of a DPR's question encoder has bert.json; other encoders run without torch.
     encoder = search.manifest.encoder if isinstance(search, Index) else None
     return not encoder or not (Path(encoder) / ABOUT).is_file()
@@ -475,7 +477,7 @@ class CorpusQuestions:
 
 
 def training_half_of_sample() -> CorpusQuestions:
-    """The topics of the embedded sample that may be learnt from; figures are reported on the others."""
+    """Return the topics of the embedded sample that may be learnt from; figures are reported on the others."""
     questions = [
         question
         for name in ("questions", "unanswerable")
@@ -486,7 +488,7 @@ def training_half_of_sample() -> CorpusQuestions:
 
 
 def small_corpora(large: CorpusQuestions, seed: int = 7) -> Iterator[CorpusQuestions]:
-    """The same questions over small corpora: a few passages of each question, some without its answers."""
+    """Yield the same questions over small corpora: a few passages of each question, some without its answers."""
     rng = random.Random(seed)
     chosen = []
     for question in rng.sample(large.questions, len(large.questions)):
@@ -501,7 +503,7 @@ def small_corpora(large: CorpusQuestions, seed: int = 7) -> Iterator[CorpusQuest
 
 
 def build_corpus(passages: Iterable[Passage]) -> Index:
-    """A small index of these passages, in memory."""
+    """Return a small index of these passages, in memory."""
     records = [
         {"id": passage.id, "title": passage.title, "text": passage.text} for passage in passages
     ]
@@ -511,7 +513,8 @@ def build_corpus(passages: Iterable[Passage]) -> Index:
 def _choose_passages(
     question: Question, large: CorpusQuestions, rng: random.Random
 ) -> list[Passage]:
-    """Passages with the question's answers and a few others; sometimes only others. None if no answer is found."""
+    """Return passages with the question's answers and a few others; sometimes only others. None if no answer is
+    found."""
     passages = large.search(question.text, DEPTH)
     by_answer = []
     positive_ids: set[str] = set()
@@ -534,7 +537,7 @@ def _choose_passages(
 
 
 def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Question:
-    """The question with only those answers that the passages hold."""
+    """Return the question with only those answers that the passages hold."""
     annotations = []
     for annotation in question.annotations:
         pairs = [
@@ -549,6 +552,6 @@ def _restrict_answers(question: Question, passages: Sequence[Passage]) -> Questi
 
 
 def contains_answer(passage: Passage, names: Sequence[str]) -> bool:
-    """Whether a passage holds an answer, by one of its names."""
+    """Return whether a passage holds an answer, by one of its names."""
     text = f" {normalize(f'{passage.title} {passage.text}')} "
     return any(name and f" {name} " in text for name in map(normalize, names))

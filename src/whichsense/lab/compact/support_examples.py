@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from whichsense import sample
-from whichsense.errors import BadConfig, BadInput
-from whichsense.files import read_jsonl, write_atomically
+from whichsense.errors import BadConfig
 from whichsense.index import Index
 from whichsense.jobs.limits import Progress, silent
 from whichsense.lab.compact.questions import DataConfig, contains_answer
-from whichsense.lab.compact.support_edits import ClaimSource, falsify, join_sentences
 from whichsense.lab.compact.topics import Topics, topic_of
 from whichsense.lab.compact.verifier_task import BROKEN, EMPTY
 from whichsense.lab.datasets import (
-    Context,
     FeedbackQuestion,
     GroundedLongQuestion,
     GroundedQuestion,
@@ -60,30 +57,17 @@ class SupportExample:
 
 
 def is_held_out(example: SupportExample) -> bool:
-    """Whether an example is kept to evaluate on."""
+    """Return whether an example is kept to evaluate on."""
     digest = hashlib.sha256(f"support {example.group}".encode()).digest()
     return int.from_bytes(digest[:4], "big") % _HELD_OUT == 0
 
 
-def save_examples(examples: Sequence[SupportExample], path: Path) -> None:
-    lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in examples]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(lines))
+# Examples from questions with answers: a claim for each answer, true or false by the passages.
 
-
-def load_examples(path: Path) -> Iterator[SupportExample]:
-    for number, row in read_jsonl(path):
-        try:
-            yield SupportExample(**row)
-        except TypeError:
-            raise BadInput(
-                f"{path}, line {number}: not an example of the support judge. Remove the file: it is built again."
-            ) from None
-
-
-# Examples from questions with answers: a claim for each answer, true or false by the passage.
-
-_MOST_PASSAGES = 3  # of a topic, that hold an answer
+_MOST_PASSAGES = 3  # that hold an answer
+_Answers = Sequence[Sequence[str]]
+_Claim = tuple[str, Sequence[str]]
+"""With the names of the answer that it gives."""
 
 
 def _claim(question: str, answer: str) -> str:
@@ -91,77 +75,88 @@ def _claim(question: str, answer: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Topic:
-    """The passages of a topic, and the answers to all its questions."""
+class _Subject:
+    """Passages about one thing, of which something is claimed."""
 
-    name: str
-    passages: list[Passage]
-    strings: list[str]
+    group: str
+    source: str
+    passages: Sequence[Passage]
 
     def example(
-        self, claim: str, names: Sequence[str], source: str, *, supported: bool
+        self, claim: str, names: Sequence[str], *, supported: bool
     ) -> Iterator[SupportExample]:
-        """The claim beside all passages that hold its answer; none where they are none or too many."""
+        """Yield the claim with the passages that hold its answer; nothing if these are none or too many."""
         holding = [one for one in self.passages if contains_answer(one, names)]
-        if not holding or len(holding) > _MOST_PASSAGES:
-            return
-        first = holding[0]
-        text = first.text
-        for other in holding[1:]:
-            text += f"\n{other.title}\n{other.text}"
-        group = f"topic {self.name}"
-        yield SupportExample(claim, first.title, text, supported, source, group)
+        if 0 < len(holding) <= _MOST_PASSAGES:
+            yield self._beside(claim, holding, supported=supported)
 
-    def beside(self, claim: str, names: Sequence[str]) -> Iterator[SupportExample]:
-        """A true claim beside a passage of the topic that does not hold its answer."""
-        for passage in self.passages:
-            if not contains_answer(passage, names):
-                group = f"topic {self.name}"
-                yield SupportExample(claim, passage.title, passage.text, False, "beside", group)
-                return
+    def _beside(
+        self, claim: str, passages: Sequence[Passage], *, supported: bool
+    ) -> SupportExample:
+        every = "\n".join(f"{one.title}\n{' '.join(one.text.split())}" for one in passages)
+        title, _, text = every.partition("\n")
+        return SupportExample(claim, title, text, supported, self.source, self.group)
+
+    def examples(
+        self, asked: Sequence[tuple[str, _Answers]], rng: random.Random
+    ) -> Iterator[SupportExample]:
+        """Yield claims of questions with their answers, one by one and two joined. A false one has the answer to
+        another of the questions, or is beside a passage without its answer."""
+        true, false = _claims(asked, rng)
+        for claim, names in true:
+            yield from self.example(claim, names, supported=True)
+            lacking = [one for one in self.passages if not contains_answer(one, names)]
+            if lacking:
+                yield self._beside(claim, lacking[:1], supported=False)
+        for claim, names in false:
+            yield from self.example(claim, names, supported=False)
+        for others in (true, false):
+            if true and others:
+                (first, names), (second, more) = rng.choice(true), rng.choice(others)
+                claim = f"{first} {second}"
+                yield from self.example(claim, [*names, *more], supported=others is true)
+
+
+def _claims(
+    asked: Sequence[tuple[str, _Answers]], rng: random.Random
+) -> tuple[list[_Claim], list[_Claim]]:
+    """Return true claims and false ones."""
+    strings = sorted({names[0] for _, answers in asked for names in answers})
+    true: list[_Claim] = []
+    false: list[_Claim] = []
+    for question, answers in asked:
+        for names in answers:
+            true.append((_claim(question, rng.choice(names)), names))
+        wrong = _wrong_answer(strings, answers, rng)
+        if wrong:
+            false.append((_claim(question, wrong), [wrong]))
+    return true, false
 
 
 def topic_examples(topics: Topics, rng: random.Random) -> Iterator[SupportExample]:
-    """Claims of topics' questions and rewrites: true ones, false rewrites, and answers to other questions."""
-    by_name = _read_topics(topics)
+    """Yield claims of topics' questions and of their rewrites, true and false ones."""
+    asked: defaultdict[str, list[Question]] = defaultdict(list)
+    passages: defaultdict[str, list[Passage]] = defaultdict(list)
     for question in topics.questions:
-        topic = by_name[topic_of(question.id)]
-        answers = question.annotations[0].answers if question.annotations else ()
-        for names in answers:
-            claim = _claim(question.text, rng.choice(names))
-            yield from topic.example(claim, names, "question", supported=True)
-            yield from topic.beside(claim, names)
-        wrong = _wrong_answer(topic.strings, answers, rng)
-        if wrong:
-            claim = _claim(question.text, wrong)
-            yield from topic.example(claim, [wrong], "other answer", supported=False)
-        for rewrite in topics.rewrites.get(question.id, ()):
-            if rewrite.kind in (EMPTY, BROKEN):
-                continue
-            names = answers[rewrite.answer]
-            claim = _claim(rewrite.question, names[0])
-            is_true = not rewrite.kind
-            yield from topic.example(claim, names, "rewrite", supported=is_true)
-
-
-def _read_topics(topics: Topics) -> dict[str, _Topic]:
-    by_name: dict[str, _Topic] = {}
+        asked[topic_of(question.id)].append(question)
     for passage in topics.passages:
-        name = topic_of(passage.id)
-        by_name.setdefault(name, _Topic(name, [], [])).passages.append(passage)
-    for question in topics.questions:
-        for names in question.answers:
-            by_name[topic_of(question.id)].strings.append(names[0])
-    return by_name
+        passages[topic_of(passage.id)].append(passage)
+    for name, own in asked.items():
+        subject = _Subject(f"topic {name}", "topics", passages[name])
+        yield from subject.examples([(one.text, one.answers) for one in own], rng)
+        for question in own:
+            for rewrite in topics.rewrites.get(question.id, ()):
+                if rewrite.kind not in (EMPTY, BROKEN):
+                    names = question.annotations[0].answers[rewrite.answer]
+                    claim = _claim(rewrite.question, names[0])
+                    yield from subject.example(claim, names, supported=not rewrite.kind)
 
 
-def _wrong_answer(
-    strings: Sequence[str], answers: Sequence[Sequence[str]], rng: random.Random
-) -> str | None:
-    """An answer to another question about the same that looks like the right one."""
+def _wrong_answer(strings: Sequence[str], answers: _Answers, rng: random.Random) -> str | None:
+    """Return an answer to another question about the same that looks like the right one."""
     right = {name.lower() for names in answers for name in names}
     others = []
-    for string in sorted(set(strings)):
+    for string in strings:
         lower = string.lower()
         if any(lower in name or name in lower for name in right):
             continue
@@ -177,66 +172,18 @@ def _has_digit(text: str) -> bool:
 def grounded_examples(
     questions: Sequence[GroundedQuestion], source: str, rng: random.Random
 ) -> Iterator[SupportExample]:
-    """Claims of questions with a passage, one by one and two joined.
-
-    A false one has the answer to another question about the passage, or stands beside another passage about the same.
-    """
-    by_passage: defaultdict[Context, list[GroundedQuestion]] = defaultdict(list)
-    by_title: defaultdict[str, list[Context]] = defaultdict(list)
+    """Yield claims of questions about a passage, beside it and beside another passage about the same."""
+    asked: defaultdict[Passage, list[tuple[str, _Answers]]] = defaultdict(list)
+    by_title: defaultdict[str, list[Passage]] = defaultdict(list)
     for question in questions:
-        gold = [one for one in question.passages if one.gold][:1]
-        for passage in gold:
-            if passage not in by_passage:
+        for gold in [one for one in question.passages if one.gold][:1]:
+            passage = Passage("", gold.title, gold.text)
+            if passage not in asked:
                 by_title[passage.title].append(passage)
-            by_passage[passage].append(question)
-    for passage, own in by_passage.items():
-        yield from _Page(passage, source, by_title[passage.title]).examples(own, rng)
-
-
-@dataclass(frozen=True)
-class _Page:
-    """A passage, and all passages of the same title."""
-
-    passage: Context
-    source: str
-    same_title: Sequence[Context]
-
-    def examples(
-        self, questions: Sequence[GroundedQuestion], rng: random.Random
-    ) -> Iterator[SupportExample]:
-        strings = [names[0] for one in questions for names in one.answers]
-        true, false = [], []
-        for question in questions:
-            answers = question.answers
-            if answers:
-                true.append(_claim(question.text, min(answers[0], key=len)))
-                yield self._example(true[-1], self.passage, supported=True)
-                yield from self._elsewhere(true[-1], answers[0], rng)
-            wrong = _wrong_answer(strings, answers, rng)
-            if wrong:
-                false.append(_claim(question.text, wrong))
-                yield self._example(false[-1], self.passage, supported=False)
-        if len(true) > 1:
-            first, second = rng.sample(true, 2)
-            claim = join_sentences(first, second, rng)
-            yield self._example(claim, self.passage, supported=True)
-        if true and false:
-            claim = join_sentences(rng.choice(true), rng.choice(false), rng)
-            yield self._example(claim, self.passage, supported=False)
-
-    def _elsewhere(
-        self, claim: str, names: Sequence[str], rng: random.Random
-    ) -> Iterator[SupportExample]:
-        """A true claim beside another passage about the same that does not hold its answer."""
-        other = rng.choice(self.same_title)
-        lowered = other.text.lower()
-        if other != self.passage and not any(n.lower() in lowered for n in names):
-            yield self._example(claim, other, supported=False)
-
-    def _example(self, claim: str, passage: Context, *, supported: bool) -> SupportExample:
-        text = " ".join(passage.text.split())
-        group = f"page {passage.title}"
-        return SupportExample(claim, passage.title, text, supported, self.source, group)
+            asked[passage].append((question.text, question.answers[:1]))
+    for passage, own in asked.items():
+        every = dict.fromkeys((passage, rng.choice(by_title[passage.title])))
+        yield from _Subject(f"page {passage.title}", source, list(every)).examples(own, rng)
 
 
 # Examples from long answers: sentences that people wrote or judged, beside the passages that they
@@ -245,9 +192,8 @@ class _Page:
 FEEDBACK = "feedback"
 _UNSUPPORTED = ("Wrong-Grounding", "Unverifiable")
 _FEWEST_WORDS = 5
-_SILVER_TRUE = (
-    0.6  # share of a sentence's terms that its passages must have, beside all numbers and names
-)
+# The share of a sentence's terms that its passages must have, beside all numbers and names.
+_SILVER_TRUE = 0.6
 
 
 def feedback_examples(questions: Sequence[FeedbackQuestion]) -> Iterator[SupportExample]:
@@ -324,42 +270,103 @@ def grounded_answer_examples(
                     yield SupportExample(text, passage.title, beside, supported, "grounded", group)
 
 
-# Examples from passages alone: their own sentences, shortened, reworded, joined or made false.
-#
-# What supports a sentence supports its shortened form; a passage that says less than the sentence
-# does not support it.
+# Examples from passages alone: their own sentences, said, made false or taken out of the passage.
 
 _EXAMPLES = 4  # of a passage
+_JOINED = 0.3  # how often another sentence of the passage is claimed, too
+_FEWEST_CLAIMED, _MOST_CLAIMED = 7, 45  # words
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
+# A run of capitalized words that does not begin a sentence.
+_NAME = re.compile(
+    r"(?<=[a-z,;)] )(?:[A-Z][\w'’.-]*\w(?: (?:of|the|de|and) (?=[A-Z])| (?=[A-Z]))?)+"
+)
+_VERB = re.compile(r"\b(?:was|is|were|are|had|has|have|can|could|will|would|did|does)\b( not)?")
 _NEIGHBOURS = 12  # passages that are looked at for a sentence
 # Of the terms of a sentence: from which share on a neighbour supports it, and from which to which it does not.
 _FROM_PASSAGES_SILVER_TRUE = 0.95
 _SILVER_FALSE = (0.3, 0.8)
 
 
+def falsify(sentence: str, passage: str, rng: random.Random) -> str | None:
+    """Put another number or name of the passage in the place of one, or negate a verb; return None where neither can be
+    done."""
+    for pattern in rng.sample((_NUMBER, _NAME, _VERB), 3):
+        matches = list(pattern.finditer(sentence))
+        if not matches:
+            continue
+        match = rng.choice(matches)
+        if pattern is _VERB:
+            verb, _, denied = match[0].partition(" ")
+            choices = [verb if denied else f"{verb} not"]
+        else:
+            said = set(sentence.split())
+            found = {other[0] for other in pattern.finditer(passage)}
+            choices = sorted(one for one in found if not said & set(one.split()))
+        if choices:
+            changed = sentence[: match.start()] + rng.choice(choices) + sentence[match.end() :]
+            if changed not in passage:
+                return changed
+    return None
+
+
 def passage_examples(
     passage: Passage, rng: random.Random, most: int = _EXAMPLES
 ) -> Iterator[SupportExample]:
-    """Examples of a passage's sentences, supported and unsupported ones in turn."""
-    source = ClaimSource(passage)
-    group = f"page {passage.title}"
+    """Yield examples of a passage's sentences, unsupported and supported ones in turn."""
+    every = sentences(" ".join(passage.text.split()))
+    claims = list(filter(_is_claim, every))
+    if not claims or len(every) < 2:
+        return
     for number in range(most):
-        drawn = source.draw(rng, supported=number % 2 == 1)
-        if drawn is not None:
-            claim, text, kind = drawn
-            yield SupportExample(claim, source.title, text, number % 2 == 1, kind, group)
+        claim = rng.choice(claims)
+        text, changed, source = " ".join(every), claim, "said"
+        if number % 2 == 0:
+            text, changed, source = _unsupported(claim, every, passage.title, rng)
+        if changed:
+            others = [one for one in every if one != claim]
+            joined = rng.choice(others) + " " if rng.random() < _JOINED else ""
+            changed = joined + changed
+            group = f"page {passage.title}"
+            is_said = source == "said"
+            yield SupportExample(changed, passage.title, text, is_said, source, group)
+
+
+def _unsupported(
+    claim: str, every: Sequence[str], title: str, rng: random.Random
+) -> tuple[str, str, str]:
+    """Make a passage's sentence false, or take it out of the passage: return the text, the claim, empty where that
+    cannot be done, and which it is."""
+    if rng.random() < 0.5:
+        text = " ".join(every)
+        return text, falsify(claim, text, rng) or "", "made false"
+    text = " ".join(one for one in every if one != claim)
+    return text, claim if _adds(claim, f"{title} {text}") else "", "unsaid"
+
+
+def _is_claim(sentence: str) -> bool:
+    """Return whether a sentence is whole, of a usual length, and names or counts something."""
+    is_whole = sentence[:1].isupper() and sentence.endswith(".")
+    count = len(sentence.split())
+    return is_whole and _FEWEST_CLAIMED <= count <= _MOST_CLAIMED and _adds(sentence, "")
+
+
+def _adds(sentence: str, text: str) -> bool:
+    """Return whether a sentence has a number or a name that a text lacks."""
+    said = {term.form for term in terms(text)}
+    return any(term.kind != "word" and term.form not in said for term in terms(sentence))
 
 
 def neighbour_examples(
     passage: Passage, index: Searchable, rng: random.Random
 ) -> Iterator[SupportExample]:
-    """A sentence beside passages that a search finds for it: silver labels, by what of it they say.
+    """Yield a sentence beside passages that a search finds for it: silver labels, by what of it they say.
 
     At most one neighbour that supports it and one that does not, though it is about the same.
     """
-    source = ClaimSource(passage)
-    if not source.claims:
+    claims = [one for one in sentences(passage.text) if _is_claim(one)]
+    if not claims:
         return
-    claim = rng.choice(source.claims)
+    claim = rng.choice(claims)
     group = f"page {passage.title}"
     wanted = {True, False}
     for hit in index.search_many([claim], _NEIGHBOURS, "bm25")[0]:
@@ -375,7 +382,7 @@ def neighbour_examples(
 
 
 def _silver_label(claim: str, passage: Passage) -> bool | None:
-    """Whether a passage says nearly all of a sentence, or lacks a good part of it; None in between."""
+    """Return whether a passage says nearly all of a sentence, or lacks a good part of it; None in between."""
     own = terms(claim)
     said = {term.form for term in terms(f"{passage.title}. {passage.text}")}
     share = sum(term.form in said for term in own) / len(own)
@@ -414,16 +421,12 @@ class SupportData:
     """Datasets whose questions, and near copies of them, must not be learnt from."""
     folder: str = ""
     """The folder of the datasets, if it is not where `whichsense data` looks."""
-    examples: str = ""
-    """The file that keeps all examples, once they are built; empty: none."""
     limit: int = 0
     """Use only so many records of each kind; 0: all."""
     dev_limit: int = 0
 
     def paths(self) -> list[Path]:
-        """The files whose checksums a run records: all examples if they are kept, else what they are made of."""
-        if self.examples:
-            return [file for file in (Path(self.examples),) if file.exists()]
+        """Return the files whose checksums a run records: what the examples are made of."""
         files = DataConfig(topics=self.topics).topic_files
         names = (*self.grounded, self.train, self.dev, self.grounded_answers)
         for name in filter(None, names):
@@ -433,15 +436,10 @@ class SupportData:
 
 
 def read_examples(data: SupportData, progress: Progress = silent) -> list[SupportExample]:
-    """The examples, of their file or built."""
-    file = Path(data.examples) if data.examples else None
-    if file and file.exists():
-        return list(load_examples(file))
+    """Build all examples that the data give."""
     examples = list(_build(data, progress))
     if not examples:
         raise BadConfig("data: nothing to learn from. Name topics, datasets or an index.")
-    if file:
-        save_examples(examples, file)
     return examples
 
 

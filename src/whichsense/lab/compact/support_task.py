@@ -7,6 +7,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +19,8 @@ from torch.nn import functional as F
 
 from whichsense.errors import BadConfig
 from whichsense.jobs.limits import Progress, show_progress, silent
-from whichsense.lab.compact.list_task import (
-    Start,
-    draw_numbers,
-    encoder_shape,
-    load_start,
-    load_vocabulary,
-)
-from whichsense.lab.compact.lists import CachedTokenizer, Ints, RaggedArray
+from whichsense.lab.compact.list_task import Start, draw_numbers, load_start, untrained
+from whichsense.lab.compact.lists import CachedTokenizer, stack_pairs
 from whichsense.lab.compact.scorer_fitting import fit
 from whichsense.lab.compact.support_examples import (
     FEEDBACK,
@@ -37,12 +32,10 @@ from whichsense.lab.compact.support_examples import (
 from whichsense.lab.compact.verifier_task import area_under_curve
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, Task, TaskSpec, group_batches
-from whichsense.lab.train.tiny import located
-from whichsense.models.bases import load_base
-from whichsense.models.compact.encoder import CompactModel, Tokenizer, pair
+from whichsense.models.compact.encoder import CompactModel, Pair, Tokenizer, pair
 from whichsense.models.compact.export import VERIFIER
 from whichsense.models.compact.graphs import support
-from whichsense.models.compact.nets import SupportNet, from_bert, own_weights, set_quantization
+from whichsense.models.compact.nets import SupportNet, own_weights, set_quantization
 from whichsense.models.compact.scorer import Net
 from whichsense.models.compact.support_judge import (
     LONGEST_CLAIM,
@@ -57,45 +50,13 @@ from whichsense.models.compact.support_judge import (
 )
 from whichsense.types import frozen
 
-# Examples as token numbers, in a few arrays.
+# Examples as pairs of a claim and the window that says most of it.
 
 
-@frozen
-class EncodedExamples:
-    """Pairs of a claim and the window that says most of it."""
-
-    ids: RaggedArray
-    passage_at: Ints
-    """The place of the passage's first token in each pair."""
-    supported: NDArray[np.bool_]
-    held_out: NDArray[np.bool_]
-    kinds: Ints
-    """The number of each example's source."""
-    sources: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.supported)
-
-    @classmethod
-    def encode(cls, examples: Sequence[SupportExample], tokenizer: Tokenizer) -> EncodedExamples:
-        sources = sorted({example.source for example in examples})
-        pairs = [
-            pair(
-                tokenizer,
-                tokenizer.ids(example.claim, LONGEST_CLAIM),
-                *_best_window(example, tokenizer),
-                LONGEST_PAIR,
-            )
-            for example in examples
-        ]
-        return cls(
-            RaggedArray.from_rows([one.ids for one in pairs], np.uint16),
-            np.array([one.title[0] for one in pairs], np.int32),
-            np.array([example.supported for example in examples], bool),
-            np.array([is_held_out(example) for example in examples], bool),
-            np.array([sources.index(example.source) for example in examples]),
-            tuple(sources),
-        )
+def encode(example: SupportExample, tokenizer: Tokenizer) -> Pair:
+    """Return the pair that an example is read as."""
+    claim = tokenizer.ids(example.claim, LONGEST_CLAIM)
+    return pair(tokenizer, claim, *_best_window(example, tokenizer), LONGEST_PAIR)
 
 
 def _best_window(example: SupportExample, tokenizer: Tokenizer) -> tuple[str, str]:
@@ -135,7 +96,7 @@ def fit_nets(
 
 
 def fit_network(examples: Sequence[SupportExample], features: Sequence[_Row]) -> Net:
-    """The net over the network's logit: judged answers count no more than any other source."""
+    """Return the net over the network's logit: judged answers count no more than any other source."""
     others = Counter((one.supported, one.source) for one in examples if one.source != FEEDBACK)
     most = max(others.values(), default=len(examples))
     counts: Counter[tuple[bool, str]] = Counter()
@@ -168,7 +129,7 @@ def _supported_first(kind: tuple[tuple[bool, str], list[SupportExample]]) -> tup
 
 
 def _choose(examples: Sequence[SupportExample], most: int) -> list[SupportExample]:
-    """Examples that the network has not learnt from: as many supported as not, half of them judged by people.
+    """Return examples that the network has not learnt from: as many supported as not, half of them judged by people.
 
     A judged example may be chosen several times: far more of them are supported than not.
     """
@@ -249,30 +210,26 @@ class SupportTask(Task[SupportNet, SupportBatch]):
 
     def __init__(self, options: SupportOptions) -> None:
         self.options = options
-        self.start = _load_model(options.model)
+        model = options.model
+        self.start = load_start(model.start) if model.start else untrained(model.base, model.early)
         self.tokenizer = CachedTokenizer.of(self.start.vocabulary)
-        self.examples = self._load_examples()
-        self.probabilities = self._draw_probabilities()
-
-    def _load_examples(self) -> EncodedExamples:
         with show_progress("building examples", "passages") as progress:
-            examples = read_examples(self.options.data, progress)
-        return EncodedExamples.encode(examples, self.tokenizer)
+            self.given = read_examples(options.data, progress)
+        self.pairs = [encode(example, self.tokenizer) for example in self.given]
+        self.held_out = [is_held_out(example) for example in self.given]
 
-    def _draw_probabilities(self) -> NDArray[np.float64]:
-        """How often each example is drawn: never, if it is held out, or if people judged it."""
-        examples = self.examples
-        weights = np.ones(len(examples.sources))
-        for number, source in enumerate(examples.sources):
-            weights[number] = self.options.draw.weights.get(source, 1.0)
-            # The nets are fitted on these.
-            if source == FEEDBACK:
-                weights[number] = 0.0
-        drawn = weights[examples.kinds] * ~examples.held_out
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """How often each example is drawn: never, if it is held out, or if people judged it: the nets are fitted on
+        these."""
+        weights = self.options.draw.weights
+        drawn = np.zeros(len(self.given))
+        for number, example in enumerate(self.given):
+            if example.source != FEEDBACK and not self.held_out[number]:
+                drawn[number] = weights.get(example.source, 1.0)
         if not drawn.any():
             raise BadConfig("data: there is no example to learn from. Name more data.")
-        probabilities: NDArray[np.float64] = drawn / drawn.sum()
-        return probabilities
+        return np.asarray(drawn / drawn.sum())
 
     def build(self) -> SupportNet:
         model = self.options.model
@@ -292,20 +249,9 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         return Lazy(drawn, lambda item: self.batch(item[1]))
 
     def batch(self, numbers: Sequence[int]) -> SupportBatch:
-        rows = np.asarray(numbers)
-        examples = self.examples
-        sizes = examples.ids.sizes(rows)
-        width = int(sizes.max())
-        places = np.arange(width)
-        mask = places < sizes[:, None]
-        ids = np.where(mask, examples.ids.padded(rows, width), 0).astype(np.int64)
-        types = (places >= examples.passage_at[rows][:, None]) & mask
-        return SupportBatch(
-            torch.from_numpy(ids),
-            torch.from_numpy(types.astype(np.int64)),
-            torch.from_numpy(mask),
-            torch.from_numpy(examples.supported[rows].astype(np.float32)),
-        )
+        supported = [float(self.given[number].supported) for number in numbers]
+        pairs = [self.pairs[number] for number in numbers]
+        return SupportBatch(*stack_pairs(pairs), torch.tensor(supported))
 
     def loss(self, model: SupportNet, batch: SupportBatch) -> Tensor:
         smoothing = self.options.model.smoothing
@@ -315,15 +261,19 @@ class SupportTask(Task[SupportNet, SupportBatch]):
 
     @torch.no_grad()
     def evaluate(self, model: SupportNet) -> dict[str, float]:
-        """The area under the curve on held-out examples of each source, on judged answers, and the mean of all."""
+        """Return the area under the curve on held-out examples of each source, on judged answers, and the mean of
+        all."""
+        by_source: defaultdict[str, list[int]] = defaultdict(list)
+        for number, example in enumerate(self.given):
+            if example.source == FEEDBACK or self.held_out[number]:
+                by_source[example.source].append(number)
         areas = {}
-        for number, source in enumerate(self.examples.sources):
-            rows = self._evaluated_rows(number)
-            labels = self.examples.supported[rows]
+        for source, every in sorted(by_source.items()):
+            rows = every[:_EVALUATED]
+            labels = np.array([self.given[row].supported for row in rows])
             # Some sources have supported examples only.
-            if labels.all() or not labels.any():
-                continue
-            areas[source] = area_under_curve(self.logits(model, rows), labels)
+            if not labels.all() and labels.any():
+                areas[source] = area_under_curve(self.logits(model, rows), labels)
         mean = sum(areas.values()) / len(areas) if areas else 0.5
         named = {
             f"area_{source.replace(' ', '_').replace('/', '_')}": area
@@ -331,19 +281,12 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         }
         return {"area": mean, **named}
 
-    def _evaluated_rows(self, kind: int) -> NDArray[np.int64]:
-        examples = self.examples
-        chosen = examples.kinds == kind
-        if examples.sources[kind] != FEEDBACK:
-            chosen &= examples.held_out
-        return np.flatnonzero(chosen)[:_EVALUATED]
-
     @torch.no_grad()
-    def logits(self, model: SupportNet, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What the network says of some examples."""
+    def logits(self, model: SupportNet, rows: Sequence[int]) -> NDArray[np.float32]:
+        """Return what the network says of some examples."""
         device = model.support.out.weight.device
         parts = [np.zeros(0, np.float32)]
-        for numbers in group_batches(rows.tolist(), _EVALUATED_PAIRS):
+        for numbers in group_batches(rows, _EVALUATED_PAIRS):
             batch = to_device(self.batch(numbers), device)
             parts.append(model(batch.ids, batch.types, batch.mask).cpu().numpy())
         return np.concatenate(parts)
@@ -357,19 +300,10 @@ class SupportTask(Task[SupportNet, SupportBatch]):
         if self.start.config is None:
             return
         export_adapters(folder / ADAPTERS, self.start, folder)
-        data = self.options.data
         if not (folder / NETS).exists():
             with show_progress("fitting the support judge", "examples") as progress:
-                nets = fit_nets(folder, read_examples(data), self.options.fitted, progress)
+                nets = fit_nets(folder, self.given, self.options.fitted, progress)
             nets.save(folder / NETS)
-
-
-def _load_model(model: _SupportModel) -> Start:
-    if model.start:
-        return load_start(model.start)
-    shape = encoder_shape(model.base, model.early)
-    net = from_bert(load_base(located(model.base)).state_dict(), shape)
-    return Start(Path(), shape, load_vocabulary(model.base), net.state_dict())
 
 
 def export_adapters(file: Path, start: Start, folder: Path) -> None:
@@ -387,7 +321,7 @@ def export_adapters(file: Path, start: Start, folder: Path) -> None:
 
 
 def _verifier_weights(start: Start) -> dict[str, Tensor]:
-    """The weights of the encoder, in whose place the verifier's late half stands, where it is apart."""
+    """Return the weights of the encoder, in whose place the verifier's late half stands, where it is apart."""
     weights = dict(start.encoder)
     for name, value in start.state.items():
         if name.startswith(VERIFIER):

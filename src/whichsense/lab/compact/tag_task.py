@@ -7,9 +7,9 @@ import io
 import json
 import random
 import shutil
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,19 +21,14 @@ from torch.nn import functional as F
 from whichsense.files import read_jsonl, write_atomically
 from whichsense.jobs.limits import show_progress
 from whichsense.lab.compact.list_task import calibrate_layers, is_calibrated
+from whichsense.lab.compact.lists import stack_pairs
 from whichsense.lab.compact.marked_answers import (
     Answer,
     Example,
-    find_answers,
     find_firms,
-    firm_passages,
-    load_firms,
-    marks_in_firm,
+    mark_firms,
+    mark_topics,
     read_firm_corpora,
-    read_firms,
-    read_rewrites,
-    read_topics,
-    without_overlaps,
 )
 from whichsense.lab.compact.questions import (
     CorpusQuestions,
@@ -69,13 +64,9 @@ from whichsense.models.compact.tagger import (
     covering,
     read_tags,
 )
-from whichsense.text.words import SMALL_WORDS, words
-from whichsense.types import Passage
 
 NET, SHAPE = "tag.pt", "tag.json"
 _HELD_OUT = 5  # one firm or topic in so many
-_BESIDE = 2  # passages without an answer that are read for a question
-_OF_UNANSWERED = 3  # passages that are read for a question without an answer
 _TOKEN_WEIGHT = 20.0
 _FRAME_WEIGHT = 0.2
 _RARE = 2.0  # the weight of an answer's or a label's token beside one that is not
@@ -144,85 +135,6 @@ class Marked(NamedTuple):
     """First and last token of the marked answer and of its label, and the frame or -1."""
 
 
-# Questions over passages in which every answer is marked: those of firms, and those of topics.
-
-
-def mark_firms(folder: Path, rewrites: float) -> Iterator[Example]:
-    """The questions of a folder of firms over passages with answers and some without; the near misses over the most
-    similar passages."""
-    for firm in load_firms(folder):
-        passages = firm_passages(firm)
-        held_out = is_held_out(firm["id"], _HELD_OUT)
-        for row in firm["questions"]:
-            marked = marks_in_firm(firm, passages, row)
-            yield from _around(row["q"], passages, marked, held_out)
-            rng = random.Random(row["q"])
-            told = [one for one in row["a"] if one.get("r")]
-            if told and not held_out and rng.random() < rewrites:
-                one = rng.choice(told)
-                alone = marks_in_firm(firm, passages, row | {"a": [one]})
-                yield from _around(one["r"], passages, alone, held_out)
-        for text in firm["none"]:
-            yield from _around(text, passages, {}, held_out, _OF_UNANSWERED)
-
-
-def mark_topics(
-    folders: Sequence[Path], left_out: Iterable[str], rewrites: float
-) -> Iterator[Example]:
-    """The questions of topics over their passages."""
-    topics = Topics.read(folders)
-    skipped = set(left_out)
-    true = read_rewrites(folders)
-    by_topic: defaultdict[str, list[Passage]] = defaultdict(list)
-    for passage in topics.passages:
-        by_topic[topic_of(passage.id)].append(passage)
-    for question in topics.questions:
-        topic = topic_of(question.id)
-        held_out = is_held_out(topic, _HELD_OUT)
-        rng = random.Random(question.id)
-        if question.text in skipped:
-            continue
-        passages = by_topic[topic]
-        groups = question.annotations[0].answers if question.annotations else ()
-        marked = _mark(passages, groups)
-        yield from _around(question.text, passages, marked, held_out)
-        own = true.get(question.id, {}).get("true", ())
-        if own and not held_out and rng.random() < rewrites:
-            one = rng.choice(own)
-            alone = _mark(passages, [groups[one["answer"]]])
-            yield from _around(one["question"], passages, alone, held_out)
-
-
-def _mark(passages: Sequence[Passage], groups: Iterable[Sequence[str]]) -> dict[str, list[Answer]]:
-    marked = {}
-    names = [name for group in groups for name in group]
-    for passage in passages:
-        found = find_answers(passage.text, names)
-        marked[passage.id] = [Answer(start, end) for start, end in found]
-    return marked
-
-
-def _around(
-    question: str,
-    passages: Sequence[Passage],
-    marked: Mapping[str, Sequence[Answer]],
-    held_out: bool,
-    beside: int = _BESIDE,
-) -> Iterator[Example]:
-    """The question over all passages that hold an answer, and over those without one that are most like it."""
-    without = []
-    for passage in passages:
-        own = without_overlaps(marked.get(passage.id, ()))
-        if own:
-            yield Example(question, passage.title, passage.text, own, held_out)
-        else:
-            without.append(passage)
-    asked = set(words(question)) - SMALL_WORDS
-    without.sort(key=lambda one: -len(asked.intersection(words(f"{one.title} {one.text}"))))
-    for passage in without[:beside]:
-        yield Example(question, passage.title, passage.text, (), held_out)
-
-
 def read_texts(paths: Iterable[str]) -> Iterator[Example]:
     """Other questions over texts."""
     for path in paths:
@@ -244,42 +156,29 @@ class TagTask(Task[TagNet, TagBatch]):
         data = options.data
         texts = [question.text for question in Topics.read(data.topic_folders).questions]
         copies = {texts[number] for number in find_copies(texts, data)}
-        others = list(read_texts(options.reading))
-        copied = find_copies([one.question for one in others], data) if others else ()
-        self.reading = [
-            self._tag_pair(one) for at, one in enumerate(others) if at not in set(copied)
-        ]
+        self.reading = self._read_texts()
+        sources = [mark_topics(data.topic_folders, copies, options.rewrites)]
+        sources += [mark_firms(folder, options.rewrites) for folder in find_firms(options.firms)]
         self.learnt: list[Marked] = []
-        self.held_out: list[Marked] = []
-        for example in self._limited(self._answered(copies)):
-            built = self._tag_pair(example)
-            (self.held_out if example.held_out else self.learnt).append(built)
-        for example in self._limited(self._labelled(copies)):
-            rows = self._label_pairs(example)
-            (self.held_out if example.held_out else self.learnt).extend(rows)
-        chosen = random.Random(0).sample(self.held_out, min(len(self.held_out), _MOST_EVALUATED))
+        held_out: list[Marked] = []
+        for example in self._limited(sources):
+            rows = [self._tag_pair(example), *self._label_pairs(example)]
+            (held_out if example.held_out else self.learnt).extend(rows)
+        chosen = random.Random(0).sample(held_out, min(len(held_out), _MOST_EVALUATED))
         self.held_out = sorted(chosen, key=lambda one: len(one.pair))
 
-    def _answered(self, copies: Iterable[str]) -> list[Iterator[Example]]:
-        options = self.options
-        sources = [mark_topics(options.data.topic_folders, copies, options.rewrites)]
-        for folder in find_firms(options.firms):
-            sources.append(mark_firms(folder, options.rewrites))
-        return sources
-
-    def _labelled(self, copies: Iterable[str]) -> list[Iterator[Example]]:
-        sources = [read_topics(self.options.data.topic_folders, copies)]
-        sources += [read_firms(folder) for folder in find_firms(self.options.firms)]
-        return sources
+    def _read_texts(self) -> list[Marked]:
+        others = list(read_texts(self.options.reading))
+        if not others:
+            return []
+        copies = find_copies([one.question for one in others], self.options.data)
+        return [self._tag_pair(one) for at, one in enumerate(others) if at not in copies]
 
     def _limited(self, sources: Sequence[Iterator[Example]]) -> Iterator[Example]:
         limit = self.options.data.limit or None
         with show_progress("marking answers", "sources") as progress:
             for at, source in enumerate(sources):
-                for number, example in enumerate(source):
-                    if limit is not None and number >= limit:
-                        break
-                    yield example
+                yield from islice(source, limit)
                 progress((at + 1) / len(sources), at + 1)
 
     def _pair(self, example: Example) -> Pair:
@@ -297,7 +196,7 @@ class TagTask(Task[TagNet, TagBatch]):
         return Marked(own, tuple(spans))
 
     def _label_pairs(self, example: Example) -> Iterator[Marked]:
-        """A pair for each answer that has a label."""
+        """Yield a pair for each answer that has a label."""
         own = self._pair(example)
         places = list(_places(example, own))
         for place in places:
@@ -442,18 +341,15 @@ class TagTask(Task[TagNet, TagBatch]):
 def build_batch(marked: Sequence[Marked]) -> TagBatch:
     """Pairs side by side; padded ones are a multiple of eight tokens wide, as attention likes it."""
     width = max(len(one.pair) for one in marked)
-    shape = (len(marked), -(-width // _EVEN) * _EVEN)
-    ids, types, marks = np.zeros((3, *shape), np.int64)
-    mask = np.zeros(shape, bool)
+    ids, types, mask = stack_pairs([one.pair for one in marked], -(-width // _EVEN) * _EVEN)
+    shape = tuple(ids.shape)
+    marks = np.zeros(shape, np.int64)
     usable = np.zeros((*shape, 3), bool)
     wanted = np.zeros((*shape, 3), np.float32)
     places = np.full((len(marked), 5), -1)
     answers = np.full(len(marked), -1.0, np.float32)
     for row, one in enumerate(marked):
         size = len(one.pair)
-        ids[row, :size] = one.pair.ids
-        types[row, :size] = one.pair.types
-        mask[row, :size] = True
         if one.place is not None:
             first, last, begin, end, _ = places[row] = one.place
             marks[row, :size] = mark(size, (first, last), one.spans)
@@ -466,14 +362,11 @@ def build_batch(marked: Sequence[Marked]) -> TagBatch:
             wanted[row, first : last + 1, 0] = 1
             wanted[row, first, 1] = 1
     return TagBatch(
-        torch.from_numpy(ids),
-        torch.from_numpy(types),
+        ids,
+        types,
         torch.from_numpy(marks),
-        torch.from_numpy(mask),
-        torch.from_numpy(usable),
-        torch.from_numpy(wanted),
-        torch.from_numpy(answers),
-        torch.from_numpy(places),
+        mask,
+        *map(torch.from_numpy, (usable, wanted, answers, places)),
     )
 
 
@@ -488,7 +381,8 @@ def _edges(states: Tensor, places: Tensor) -> Tensor:
 
 
 def _places(example: Example, own: Pair) -> Iterator[tuple[int, int, int, int, int]]:
-    """The tokens of each labelled answer and of its label, and the frame. A label that the question holds is none."""
+    """Yield the tokens of each labelled answer and of its label, and the frame. A label that the question holds is
+    none."""
     asked = example.question.casefold()
     for answer in example.answers:
         if answer.label is None:

@@ -42,6 +42,9 @@ class TopicRewrite:
     """The number of the answer, from 0 on."""
     kind: str = ""
     """The way in which it is false; empty: it is true."""
+    passage: str = ""
+    support: str = ""
+    """What the passage says of it."""
 
 
 @frozen
@@ -70,7 +73,7 @@ class Topics:
 
     @classmethod
     def read(cls, folders: Iterable[Path]) -> Topics:
-        """All topics of some folders. Questions about relations and rewrites are read where there are any."""
+        """Return all topics of some folders. Questions about relations and rewrites are read where there are any."""
         passages: list[Passage] = []
         questions: list[Question] = []
         rewrites: dict[str, tuple[TopicRewrite, ...]] = {}
@@ -93,6 +96,11 @@ class Topics:
         names: dict[str, None] = {topic_of(passage.id): None for passage in self.passages}
         return list(names)
 
+    def passages_of(self, question_id: str) -> list[Passage]:
+        """Return all passages of a question's topic."""
+        topic = topic_of(question_id)
+        return [one for one in self.passages if topic_of(one.id) == topic]
+
     def only(self, names: Collection[str]) -> Topics:
         names = set(names)
         passages = [passage for passage in self.passages if topic_of(passage.id) in names]
@@ -101,7 +109,7 @@ class Topics:
         return Topics(tuple(passages), tuple(questions), self.rewrites, tuple(judged))
 
     def corpora(self, seed: int = 5) -> Iterator[CorpusQuestions]:
-        """Small corpora of some topics each, with the questions of these topics."""
+        """Yield small corpora of some topics each, with the questions of these topics."""
         rng = random.Random(seed)
         # Shuffled: topics that were written one after another may be alike.
         names = rng.sample(self.names, len(self.names))
@@ -114,7 +122,7 @@ class Topics:
 
 
 def topic_of(name: str) -> str:
-    """The topic that a passage or a question belongs to.
+    """Return the topic that a passage or a question belongs to.
 
     >>> topic_of("stanley-cup-q3")
     'stanley-cup'
@@ -123,7 +131,8 @@ def topic_of(name: str) -> str:
 
 
 def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
-    """Each question with the first passages of a search; answers are marked only in passages of its own topic."""
+    """Build a list of each question with the first passages of a search; answers are marked only in passages of its own
+    topic."""
     builder = ListBuilder(vocabulary)
     for corpus in topics.corpora():
         for question in corpus.questions:
@@ -134,20 +143,13 @@ def build_topic_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
                 tuple(_gold_rewrites(question, topics.rewrites.get(question.id, ()))),
                 complete=True,
             )
-            answers = builder.answers(asked)
-            passages = []
-            spans = []
-            for passage in corpus.search(question.text, _SLOTS):
-                titled = (passage.title, passage.text)
-                own_topic = topic_of(passage.id) == topic_of(question.id)
-                passages.append(titled)
-                spans.append(builder.find_spans(titled, answers) if own_topic else [])
-            builder.add(asked, passages, spans)
+            own = {passage.id for passage in topics.passages_of(question.id)}
+            builder.add_marked(asked, corpus.search(question.text, _SLOTS), own)
     return builder.build()
 
 
 def _gold_rewrites(question: Question, rewrites: Sequence[TopicRewrite]) -> Iterator[GoldRewrite]:
-    """The true rewrites of a question, each beside the question's other answers."""
+    """Yield the true rewrites of a question, each beside the question's other answers."""
     if not question.annotations:
         return
     answers = question.annotations[0].answers
@@ -159,7 +161,7 @@ def _gold_rewrites(question: Question, rewrites: Sequence[TopicRewrite]) -> Iter
 
 
 def split_topics(data: DataConfig) -> tuple[Topics, Topics]:
-    """The topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
+    """Return the topics of `data.topics` to train on, and those held out; without questions reserved for measuring."""
     topics = Topics.read(data.topic_folders)
     copies = find_copies([one.text for one in topics.questions], data)
     questions = [
@@ -205,7 +207,13 @@ def _parse_question(row: dict[str, Any]) -> Question:
 
 def _parse_rewrites(row: dict[str, Any]) -> tuple[str, tuple[TopicRewrite, ...]]:
     rewrites = [
-        TopicRewrite(line["question"], line["answer"], line.get("kind", ""))
+        TopicRewrite(
+            line["question"],
+            line["answer"],
+            line.get("kind", ""),
+            line.get("passage", ""),
+            line.get("support", ""),
+        )
         for line in (*row["true"], *row["false"])
     ]
     return row["id"], tuple(rewrites)

@@ -17,16 +17,11 @@ from torch.nn import functional as F
 
 from whichsense.errors import BadConfig, require
 from whichsense.lab.compact import losses
-from whichsense.lab.compact.encoder_task import (
-    EncoderBatch,
-    EncoderOptions,
-    EncoderTask,
-    ListGroup,
-    build_groups,
-)
-from whichsense.lab.compact.lists import ListBuilder, Pack
+from whichsense.lab.compact.batches_of_lists import ListBatch
+from whichsense.lab.compact.encoder_task import EncoderOptions, EncoderTask, ListGroup, build_groups
+from whichsense.lab.compact.lists import ListBuilder, Pack, stack_pairs
 from whichsense.lab.compact.questions import CorpusQuestions, TrainingQuestion, build_corpus
-from whichsense.lab.compact.topics import TopicRewrite, Topics, split_topics, topic_of
+from whichsense.lab.compact.topics import TopicRewrite, Topics, split_topics
 from whichsense.lab.datasets import Question
 from whichsense.lab.train.loop import to_device
 from whichsense.lab.train.task import Lazy, TaskSpec
@@ -39,7 +34,6 @@ from whichsense.types import Passage, frozen
 # break.
 
 _PREPOSITIONS = ("in", "of", "at", "for", "by", "on", "with", "from", "as", "in the")
-_PRESENT = {"was": "is", "were": "are", "did": "does"}
 _FEWEST_WORDS = 4
 
 
@@ -52,7 +46,8 @@ class FluentText:
 
 
 def break_text(one: FluentText, others: Sequence[FluentText], rng: random.Random) -> str | None:
-    """The text broken in one way, at random; None if that way does not apply. Parts of `others` may be spliced in."""
+    """Return the text broken in one way, at random; None if that way does not apply. Parts of `others` may be spliced
+    in."""
     row = one.text.split()
     if len(row) < _FEWEST_WORDS:
         return None
@@ -67,7 +62,7 @@ def _key(row: Sequence[str]) -> list[str]:
 
 
 def inserted_words(prompt: Sequence[str], row: Sequence[str]) -> tuple[int, int]:
-    """The longest insertion of a rewrite: the places of its first word and behind its last; (0, 0) if none."""
+    """Return the longest insertion of a rewrite: the places of its first word and behind its last; (0, 0) if none."""
     matcher = SequenceMatcher(None, _key(prompt), _key(row), autojunk=False)
     best = (0, 0)
     for kind, _, _, first, end in matcher.get_opcodes():
@@ -80,7 +75,7 @@ _Words = list[str]
 
 
 def _misplace(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """The addition stands at a place where it does not belong."""
+    """Put the addition at a place where it does not belong."""
     first, end = inserted_words(one.prompt.split(), row)
     if not one.prompt or first == end:
         return None
@@ -92,24 +87,15 @@ def _misplace(row: _Words, one: FluentText, other: FluentText, rng: random.Rando
 
 
 def _cut(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """The end of the addition, or of the text, is missing: a preposition or half a name is left."""
+    """Cut the end of the addition, or of the text: a preposition or half a name is left."""
     first, end = inserted_words(one.prompt.split(), row)
     if one.prompt and end - first > 1:
         return row[: end - rng.randint(1, end - first - 1)] + row[end:]
     return [*row, rng.choice(_PREPOSITIONS)]
 
 
-def _double(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """Some words come again, sometimes behind an *and* or a preposition."""
-    length = rng.randint(1, 3)
-    first = rng.randrange(0, len(row) - length + 1)
-    part = row[first : first + length]
-    link = rng.choice(["and", "in", "of", "", "", "the"])
-    return row[: first + length] + [link] * bool(link) + part + row[first + length :]
-
-
 def _splice(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """A part of another text stands within this one."""
+    """Put a part of another text within this one."""
     foreign = other.text.rstrip("?").split()
     length = rng.randint(1, min(4, len(foreign)))
     first = rng.randrange(0, len(foreign) - length + 1)
@@ -127,26 +113,9 @@ def _swap(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -
 
 
 def _drop(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """A word within the text is missing."""
+    """Leave out a word within the text."""
     place = rng.randrange(1, len(row) - 1)
     return row[:place] + row[place + 1 :]
-
-
-def _restart(row: _Words, one: FluentText, other: FluentText, rng: random.Random) -> _Words | None:
-    """Another beginning of a question stands before this one's end: *Based on when was the last time …*."""
-    begin = other.text.rstrip("?").split()[: rng.randint(2, 4)]
-    return begin + row[rng.randint(0, 1) :]
-
-
-def _change_tense(
-    row: _Words, one: FluentText, other: FluentText, rng: random.Random
-) -> _Words | None:
-    """The verb's time is not the one that is said: *Who is the king in 1911?*"""
-    has_year = any(word.strip("?,")[:4].isdigit() for word in row)
-    for place, word in enumerate(row[:4]):
-        if has_year and word.lower() in _PRESENT:
-            return [*row[:place], _PRESENT[word.lower()], *row[place + 1 :]]
-    return None
 
 
 _WAYS: tuple[Callable[[_Words, FluentText, FluentText, random.Random], _Words | None], ...] = (
@@ -154,13 +123,10 @@ _WAYS: tuple[Callable[[_Words, FluentText, FluentText, random.Random], _Words | 
     _misplace,
     _cut,
     _cut,
-    _double,
     _splice,
     _splice,
     _swap,
     _drop,
-    _restart,
-    _change_tense,
 )
 
 
@@ -178,19 +144,19 @@ _SLOTS = 12  # of a list
 
 
 def build_rewrite_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
-    """A list for each rewrite. All passages of its topic are in it: the evidence of all answers."""
+    """Return a list for each rewrite. All passages of its topic are in it: the evidence of all answers."""
     builder = ListBuilder(vocabulary)
     for corpus in topics.corpora():
         for question in corpus.questions:
             rewrites = topics.rewrites.get(question.id, ())
-            own = _topic_passages(topics, question.id)
+            own = topics.passages_of(question.id)
             for asked in convert_topic_rewrites(question, rewrites):
                 _add_list(builder, asked, own, corpus)
     return builder.build()
 
 
 def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
-    """A list for each rewrite that a reader judged."""
+    """Return a list for each rewrite that a reader judged."""
     builder = ListBuilder(vocabulary)
     if topics.judged:
         corpus = CorpusQuestions(build_corpus(topics.passages), ())
@@ -202,14 +168,14 @@ def build_judged_lists(topics: Topics, vocabulary: Sequence[str]) -> Pack:
                 complete=True,
                 refuted=not rewrite.true,
             )
-            _add_list(builder, asked, _topic_passages(topics, rewrite.id), corpus)
+            _add_list(builder, asked, topics.passages_of(rewrite.id), corpus)
     return builder.build()
 
 
 def convert_topic_rewrites(
     question: Question, rewrites: Sequence[TopicRewrite]
 ) -> Iterator[TrainingQuestion]:
-    """Each rewrite of a question as a question of its own, with the answer that it has or refutes."""
+    """Yield each rewrite of a question as a question of its own, with the answer that it has or refutes."""
     if not question.annotations:
         return
     answers = question.annotations[0].answers
@@ -232,28 +198,14 @@ def convert_topic_rewrites(
         )
 
 
-def _topic_passages(topics: Topics, question_id: str) -> list[Passage]:
-    topic = topic_of(question_id)
-    return [one for one in topics.passages if topic_of(one.id) == topic]
-
-
 def _add_list(
     builder: ListBuilder, asked: TrainingQuestion, own: Sequence[Passage], corpus: CorpusQuestions
 ) -> None:
-    answers = builder.answers(asked)
-    own_ids = {passage.id for passage in own}
-    passages = []
-    spans = []
-    for passage in own:
-        titled = (passage.title, passage.text)
-        passages.append(titled)
-        spans.append(builder.find_spans(titled, answers))
-    # Passages of other topics hold no answer, whatever strings they have.
-    for passage in corpus.search(asked.text, _SLOTS):
-        if passage.id not in own_ids and len(passages) < _SLOTS:
-            passages.append((passage.title, passage.text))
-            spans.append([])
-    builder.add(asked, passages, spans)
+    """Add a list of a topic's passages, filled up with those of other topics."""
+    ids = {passage.id for passage in own}
+    others = [one for one in corpus.search(asked.text, _SLOTS) if one.id not in ids]
+    passages = [*own, *others[: max(0, _SLOTS - len(own))]]
+    builder.add_marked(asked, passages, ids)
 
 
 # Task compact-verifier: a second late half of the encoder learns to ask rewrites again.
@@ -300,7 +252,7 @@ class FluencyBatch(NamedTuple):
 class VerifierBatch(NamedTuple):
     """Lists as the encoder learns them, and texts."""
 
-    lists: EncoderBatch
+    lists: ListBatch
     texts: FluencyBatch
 
 
@@ -323,7 +275,7 @@ class VerifierTask(EncoderTask):
         self.fluent += _gold_rewrites(self.groups[0].lists)
 
     def build_groups(self, lists: Pack) -> list[ListGroup]:
-        """The encoder's groups, and the rewrites of the topics that are learnt from."""
+        """Return the encoder's groups, and the rewrites of the topics that are learnt from."""
         settings = self.options.rewrites
         groups = []
         for group in build_groups(self.options, lists, self.vocabulary):
@@ -332,21 +284,16 @@ class VerifierTask(EncoderTask):
         rewrites = ListGroup(
             build_rewrite_lists(self.topics, self.vocabulary),
             share=settings.share,
-            score_folder=None,
             thinning=settings.emptied,
         )
         judged = build_judged_lists(self.topics, self.vocabulary)
         if not len(judged):
             return [*groups, rewrites]
         share = settings.judged * settings.share
-        return [
-            *groups,
-            replace(rewrites, share=settings.share - share),
-            ListGroup(judged, share, score_folder=None),
-        ]
+        return [*groups, replace(rewrites, share=settings.share - share), ListGroup(judged, share)]
 
     def build(self) -> CompactNet:
-        """The encoder, whose tables and first layers stay as they are."""
+        """Return the encoder, whose tables and first layers stay as they are."""
         net = super().build()
         for part in net.first_half:
             part.requires_grad_(False)
@@ -379,21 +326,12 @@ class VerifierTask(EncoderTask):
         return self._fluency_batch(texts)
 
     def _fluency_batch(self, texts: Sequence[tuple[FluentText, bool]]) -> FluencyBatch:
-        shape = (len(texts), _LONGEST_TEXT)
-        ids = np.zeros(shape, np.int64)
-        types = np.zeros(shape, np.int64)
-        mask = np.zeros(shape, bool)
-        for row, (one, _) in enumerate(texts):
+        pairs = []
+        for one, _ in texts:
             pieces = self.tokenizer.ids(one.text, LONGEST_QUESTION)
-            beside = pair(self.tokenizer, pieces, one.prompt, "")
-            size = len(beside)
-            ids[row, :size] = beside.ids
-            types[row, :size] = beside.types
-            mask[row, :size] = True
+            pairs.append(pair(self.tokenizer, pieces, one.prompt, ""))
         fluent = torch.tensor([float(label) for _, label in texts])
-        return FluencyBatch(
-            torch.from_numpy(ids), torch.from_numpy(types), torch.from_numpy(mask), fluent
-        )
+        return FluencyBatch(*stack_pairs(pairs, _LONGEST_TEXT), fluent)
 
     # `batches` gives batches of this task's own type, which hold the encoder's.
     def loss(  # type: ignore[override]
@@ -433,7 +371,8 @@ class VerifierTask(EncoderTask):
 
 
 def _collect_texts(topics: Topics) -> tuple[list[FluentText], list[tuple[FluentText, bool]]]:
-    """The rewrites of topics, and those that were judged, with their marks; the ones called broken are among these."""
+    """Return the rewrites of topics, and those that were judged, with their marks; the ones called broken are among
+    these."""
     fluent = []
     judged = []
     for question in topics.questions:
@@ -449,7 +388,7 @@ def _collect_texts(topics: Topics) -> tuple[list[FluentText], list[tuple[FluentT
 
 
 def _gold_rewrites(lists: Pack) -> Iterator[FluentText]:
-    """The rewrites that annotators wrote for the questions of lists."""
+    """Yield the rewrites that annotators wrote for the questions of lists."""
     for question in lists.asked:
         for reading in question.rewritings:
             for rewrite in reading.rewrites:
@@ -457,7 +396,7 @@ def _gold_rewrites(lists: Pack) -> Iterator[FluentText]:
 
 
 def area_under_curve(scores: NDArray[Any], labels: NDArray[Any]) -> float:
-    """The probability that a positive has a higher score than a negative; a half if there are not both."""
+    """Return the probability that a positive has a higher score than a negative; a half if there are not both."""
     if labels.all() or not labels.any():
         return 0.5
     return float(require("sklearn.metrics", "train").roc_auc_score(labels, scores))

@@ -6,7 +6,7 @@ import pickle
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
@@ -20,12 +20,10 @@ from torch import Tensor
 from whichsense.errors import BadConfig, BadInput
 from whichsense.lab.compact.list_task import (
     SHIPPED,
-    Start,
-    encoder_shape,
     load_start,
-    load_vocabulary,
     longest_prefix,
     round_words,
+    untrained,
 )
 from whichsense.lab.compact.lists import MAX_ANSWERS, CachedTokenizer, Pack, load_lists
 from whichsense.lab.compact.questions import DataConfig, GoldRewrite, ListConfig, TrainingQuestion
@@ -35,8 +33,7 @@ from whichsense.lab.train.task import Lazy, Task, TaskSpec, group_batches
 from whichsense.lab.train.tiny import located
 from whichsense.models.bases import load_base
 from whichsense.models.compact.encoder import END, Tokenizer, answer_ids, joined, question_words
-from whichsense.models.compact.nets import WriterBatch, WriterConfig, WriterNet, net_from_bert
-from whichsense.models.compact.nets import from_bert as encoder_from_bert
+from whichsense.models.compact.nets import CompactConfig, WriterBatch, WriterNet, net_from_bert
 from whichsense.models.compact.writer import (
     LONGEST,
     LONGEST_OUTPUT,
@@ -100,7 +97,7 @@ def cut_words(text: Sequence[int], rng: random.Random, *, nearly_all: float) -> 
 
 
 def _draw_gaps(size: int, rng: random.Random) -> list[bool]:
-    """Which tokens stay, where a few short gaps are taken out. The first token always stays."""
+    """Return which tokens stay, where a few short gaps are taken out. The first token always stays."""
     stays = [True] * size
     for _ in range(rng.choice(_GAP_COUNTS)):
         length = rng.randint(1, _LONGEST_GAP)
@@ -166,7 +163,7 @@ class RewriteExamples:
                 yield ListReading(number, reading, answer)
 
     def rewrite(self, reading: ListReading, rng: random.Random | None) -> Example | None:
-        """A rewrite. Without `rng`: the first, for the first alias of the answer."""
+        """Return a rewrite. Without `rng`: the first, for the first alias of the answer."""
         asked = self.pack.asked[reading.number]
         gold = reading.rewriting
         answer = gold.answers[0]
@@ -199,7 +196,7 @@ class RewriteExamples:
         return Example(prompt, [*output, END], [*weights, 1.0])
 
     def restored_question(self, number: int, rng: random.Random) -> Example | None:
-        """A question of which some words were taken out, or nearly all."""
+        """Return a question of which some words were taken out, or nearly all."""
         asked = self.pack.asked[number]
         question = self.question(asked.text)
         cut = cut_words(question, rng, nearly_all=0.2)
@@ -216,7 +213,7 @@ class RewriteExamples:
         return Example(prompt, [*question, END], cut.weights)
 
     def restored_sentence(self, row: int, rng: random.Random) -> Example | None:
-        """A sentence of a passage, to be restored beside its context."""
+        """Return a sentence of a passage, to be restored beside its context."""
         title, text = self.pack.passage(row)
         stop = self.tokenizer.vocabulary["."]
         stops = [-1]  # the first sentence begins after it
@@ -240,7 +237,7 @@ class RewriteExamples:
         return Example(prompt, [*sentence, END], cut.weights)
 
     def answer(self, number: int, rng: random.Random) -> Example | None:
-        """The answer to one of a question's rewrites, or to a question that has no rewrites."""
+        """Return the answer to one of a question's rewrites, or to a question that has no rewrites."""
         asked = self.pack.asked[number]
         readings = list(self._readings_of(number))
         if readings:
@@ -269,7 +266,7 @@ class RewriteExamples:
     def _contrasting_windows(
         self, reading: ListReading, readings: Sequence[ListReading], rng: random.Random
     ) -> list[Window]:
-        """A window of the reading's answer, one of each of some other readings, then the rest of its own."""
+        """Return a window of the reading's answer, one of each of some other readings, then the rest of its own."""
         others = [other for other in readings if other is not reading]
         own = self.windows(reading.number, reading.answer)
         contrasting = []
@@ -314,7 +311,7 @@ def _vary_windows(windows: list[Window], rng: random.Random) -> list[Window]:
 
 @lru_cache(_CACHE_SIZE)
 def _inserted_tokens(question: tuple[int, ...], rewrite: tuple[int, ...]) -> tuple[bool, ...]:
-    """Which tokens of a rewrite are not in the question, in the question's order."""
+    """Return which tokens of a rewrite are not in the question, in the question's order."""
     inserted = [True] * len(rewrite)
     matcher = SequenceMatcher(None, question, rewrite, autojunk=False)
     for _, first, size in matcher.get_matching_blocks():
@@ -323,7 +320,7 @@ def _inserted_tokens(question: tuple[int, ...], rewrite: tuple[int, ...]) -> tup
 
 
 def _answer_number(question: TrainingQuestion, reading: GoldRewrite) -> int | None:
-    """Which of the question's distinct answers a reading has."""
+    """Return which of the question's distinct answers a reading has."""
     names = {_normal(name) for name in reading.answers}
     for number, aliases in enumerate(question.answers[:MAX_ANSWERS]):
         if any(_normal(alias) in names for alias in aliases):
@@ -331,8 +328,7 @@ def _answer_number(question: TrainingQuestion, reading: GoldRewrite) -> int | No
     return None
 
 
-# What all tasks of the writer share: the model that training starts from, the loss, batches, and
-# saving.
+# The options of the writer's tasks, the weights that training starts from, and batches.
 
 WRITER = "writer.pt"
 
@@ -356,80 +352,13 @@ class WriterModel:
     dropout: float = 0.1
 
 
-class BaseWriterTask(Task[WriterNet, WriterBatch]):
-    """Subclasses add batches and evaluation."""
-
-    def __init__(self, model: WriterModel) -> None:
-        self.model = model
-        if model.start:
-            self.start = load_start(model.start)
-        else:
-            self.start = _untrained(model.base)
-        self.tokenizer = CachedTokenizer.of(self.start.vocabulary)
-
-    @cached_property
-    def shape(self) -> WriterConfig:
-        encoder = self.start.shape
-        layers = _layer_count(self._start_weights) or len(self.model.layers)
-        return WriterConfig(
-            vocabulary=encoder.vocabulary,
-            width=encoder.width,
-            heads=encoder.heads,
-            inner=encoder.inner,
-            epsilon=encoder.epsilon,
-            layers=layers,
-            dropout=self.model.dropout,
-        )
-
-    @cached_property
-    def _start_weights(self) -> dict[str, Tensor]:
-        """The weights that training starts from; empty if there is no writer yet."""
-        if self.model.writer:
-            return load_writer(Path(self.model.writer))
-        return self.start.writer
-
-    def build(self) -> WriterNet:
-        model = self.model
-        # The exported writer will look them up in int8.
-        words = round_words(self.start.state["encoder.words.weight"])
-        # A writer that was trained before brings its own number of layers.
-        if self._start_weights:
-            net = WriterNet(self.shape, words)
-            net.load_state_dict(self._start_weights)
-            return net
-        if not model.layers:
-            raise BadConfig(
-                "There is no writer to start from: give model.layers, those of the base to begin with."
-            )
-        base = load_base(located(model.base)).state_dict()
-        return net_from_bert(base, model.layers, self.shape, words)
-
-    def loss(
-        self, model: WriterNet, batch: WriterBatch
-    ) -> tuple[Tensor, dict[str, float | Tensor]]:
-        loss, total, count = model.loss(batch)
-        return loss, {"each": total / count.clamp(min=1)}
-
-    def save(self, model: WriterNet, folder: Path) -> None:
-        state = model.state_dict()
-        weights = {name: value.detach().cpu() for name, value in state.items()}
-        torch.save(weights, folder / WRITER)
-
-
 def _layer_count(weights: dict[str, Tensor]) -> int:
-    """The number of layers that these weights belong to."""
+    """Return the number of layers that these weights belong to."""
     count = 0
     for name in weights:
         if name.startswith("layers."):
             count = max(count, 1 + int(name.split(".")[1]))
     return count
-
-
-def _untrained(base: str) -> Start:
-    """A base as the compact encoder that it would become."""
-    shape = encoder_shape(base, early=1)
-    net = encoder_from_bert(load_base(located(base)).state_dict(), shape)
-    return Start(Path(base), shape, load_vocabulary(base), net.state_dict())
 
 
 def load_writer(folder: Path) -> dict[str, Tensor]:
@@ -442,23 +371,23 @@ def load_writer(folder: Path) -> dict[str, Tensor]:
     return weights
 
 
-def collate(examples: Sequence[Example], longest: int = LONGEST_OUTPUT) -> WriterBatch:
-    """A batch of one size, for which layers are compiled. `longest`: tokens of the output."""
+def collate(examples: Sequence[Example]) -> WriterBatch:
+    """Make a batch of one size, for which layers are compiled."""
     rows = len(examples)
     # Prompts: rows × LONGEST
     ids = np.zeros((rows, LONGEST), np.int64)
     kinds = np.zeros((rows, LONGEST), np.int64)
     mask = np.zeros((rows, LONGEST), bool)
-    # Outputs: rows × longest. `written` is `wanted` one place further on, behind a sign.
-    written = np.zeros((rows, longest), np.int64)
-    wanted = np.zeros((rows, longest), np.int64)
-    weights = np.zeros((rows, longest), np.float32)
+    # Outputs: rows × LONGEST_OUTPUT. `written` is `wanted` one place further on, behind a sign.
+    written = np.zeros((rows, LONGEST_OUTPUT), np.int64)
+    wanted = np.zeros((rows, LONGEST_OUTPUT), np.int64)
+    weights = np.zeros((rows, LONGEST_OUTPUT), np.float32)
     for row, example in enumerate(examples):
         size = len(example.prompt.ids)
         ids[row, :size] = example.prompt.ids
         kinds[row, :size] = example.prompt.kinds
         mask[row, :size] = True
-        output = example.output[:longest]
+        output = example.output[:LONGEST_OUTPUT]
         size = len(output)
         written[row, 0] = REWRITE
         written[row, 1:size] = output[:-1]
@@ -502,7 +431,7 @@ class WriterOptions:
     draw: _WriterDraw = _WriterDraw()
 
 
-class WriterTask(BaseWriterTask):
+class WriterTask(Task[WriterNet, WriterBatch]):
     """The best model has the best EDIT-F1 of the likeliest rewrites of `data.dev`.
 
     Their loss is lowest long before they are best.
@@ -516,8 +445,10 @@ class WriterTask(BaseWriterTask):
         unknown = set(options.draw.kinds) - set(_KINDS)
         if unknown or not sum(options.draw.kinds.values()) > 0:
             raise BadConfig(f"draw.kinds are shares of {', '.join(_KINDS)}, and not all are 0.")
-        super().__init__(options.model)
-        train, dev = self.load_lists()
+        start = options.model.start
+        self.start = load_start(start) if start else untrained(options.model.base)
+        self.tokenizer = CachedTokenizer.of(self.start.vocabulary)
+        train, dev = load_lists(options.data, options.lists, self.start.vocabulary)
         self.examples = RewriteExamples(train, self.tokenizer, options.draw.inserted)
         self.dev_examples = RewriteExamples(dev, self.tokenizer)
         if not self.examples.readings or not self.dev_examples.readings:
@@ -525,10 +456,45 @@ class WriterTask(BaseWriterTask):
                 "No question to learn from, or none of data.dev, has a rewrite with an answer."
             )
 
-    def load_lists(self) -> tuple[Pack, Pack]:
-        """The lists whose rewrites are learnt, and those to evaluate on."""
-        options = self.options
-        return load_lists(options.data, options.lists, self.start.vocabulary)
+    @cached_property
+    def shape(self) -> CompactConfig:
+        model = self.options.model
+        layers = _layer_count(self._start_weights) or len(model.layers)
+        return replace(self.start.shape, layers=layers, dropout=model.dropout)
+
+    @cached_property
+    def _start_weights(self) -> dict[str, Tensor]:
+        """The weights that training starts from; empty if there is no writer yet."""
+        if self.options.model.writer:
+            return load_writer(Path(self.options.model.writer))
+        return self.start.writer
+
+    def build(self) -> WriterNet:
+        model = self.options.model
+        # The exported writer will look them up in int8.
+        words = round_words(self.start.state["encoder.words.weight"])
+        # A writer that was trained before brings its own number of layers.
+        if self._start_weights:
+            net = WriterNet(self.shape, words)
+            net.load_state_dict(self._start_weights)
+            return net
+        if not model.layers:
+            raise BadConfig(
+                "There is no writer to start from: give model.layers, those of the base to begin with."
+            )
+        base = load_base(located(model.base)).state_dict()
+        return net_from_bert(base, model.layers, self.shape, words)
+
+    def loss(
+        self, model: WriterNet, batch: WriterBatch
+    ) -> tuple[Tensor, dict[str, float | Tensor]]:
+        loss, total, count = model.loss(batch)
+        return loss, {"each": total / count.clamp(min=1)}
+
+    def save(self, model: WriterNet, folder: Path) -> None:
+        state = model.state_dict()
+        weights = {name: value.detach().cpu() for name, value in state.items()}
+        torch.save(weights, folder / WRITER)
 
     @cached_property
     def cumulative_shares(self) -> list[float]:
@@ -554,7 +520,7 @@ class WriterTask(BaseWriterTask):
         return Lazy(range(count), build_batch)
 
     def draw_examples(self, rng: random.Random) -> list[Example]:
-        """The examples of a batch."""
+        """Return the examples of a batch."""
         shares = self.options.draw.kinds
         size = self.options.draw.batch
         kinds = list(shares)
@@ -612,7 +578,7 @@ class WriterTask(BaseWriterTask):
 
 @torch.inference_mode()
 def _greedy(model: WriterNet, batch: WriterBatch) -> list[list[int]]:
-    """The likeliest tokens one by one, without the end."""
+    """Return the likeliest tokens one by one, without the end."""
     written = torch.zeros_like(batch.written)
     written[:, 0] = REWRITE
     for place in range(LONGEST_OUTPUT):

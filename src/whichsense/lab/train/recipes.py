@@ -158,7 +158,6 @@ TASKS = {
     "compact-teacher": "compact.teacher",
     "compact-encoder": "compact.encoder_task",
     "compact-writer": "compact.writer_task",
-    "compact-asker": "compact.asker",
     "compact-verifier": "compact.verifier_task",
     "compact-support": "compact.support_task",
     "compact-tag": "compact.tag_task",

@@ -187,7 +187,7 @@ def _phrase_kind(first: str, kinds: Sequence[Kind]) -> str:
 
 
 def _names_countries(text: str) -> bool:
-    """Whether a text names a country, or several."""
+    """Return whether a text names a country, or several."""
     for part in re.split(r" and | or ", text.lower()):
         if re.sub(r"^(?:in |the )+", "", part) not in _COUNTRIES:
             return False
@@ -218,7 +218,7 @@ LONGEST_LABEL = 40  # characters
 LONGEST_HEADER = 12
 _BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
-YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _ORDINAL_FIGURE = re.compile(r"\b(\d+)(?:st|nd|rd|th)?\b")
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 
@@ -285,7 +285,7 @@ def order_key(label: str) -> tuple[float, float, float] | None:
     date = parse_date(label)
     if date is not None and date.year is not None:
         return (float(date.year), float(date.month or 0), float(date.day or 0))
-    year = YEAR.search(label)
+    year = _YEAR.search(label)
     if year:
         return (float(year.group()), 0.0, 0.0)
     for word in split_words(label).bare:
@@ -298,8 +298,8 @@ def order_key(label: str) -> tuple[float, float, float] | None:
 
 
 def without_category(labels: Sequence[str], category: str) -> list[str] | None:
-    """The labels without the category's noun, where all that is left says something and differs; None where a noun
-    that repeats cannot be taken away.
+    """Return the labels without the category's noun, where all that is left says something and differs; None where a
+    noun that repeats cannot be taken away.
 
     >>> without_category(["season 2", "season 3"], "season"), without_category(["the men's team", "the B team"], "team")
     (['2', '3'], ["the men's", 'the B'])
@@ -307,31 +307,25 @@ def without_category(labels: Sequence[str], category: str) -> list[str] | None:
     True
     """
     noun = category.rsplit(maxsplit=1)[-1] if category else ""
-    if not noun or category == "one":
-        return list(labels)
     word = re.compile(rf"\b{re.escape(noun)}s?\b", re.IGNORECASE)
-    if not any(word.search(label) for label in labels):
+    if not noun or category == "one" or not any(map(word.search, labels)):
         return list(labels)
-    at_an_end = re.compile(
-        rf"^(?:the |an? )?{re.escape(noun)}\s+|\s+{re.escape(noun)}$", re.IGNORECASE
-    )
-    shorter = [at_an_end.sub("", label).strip() for label in labels]
-    keys = {key(label) for label in shorter}
-    says_something = all(has_content(label) for label in shorter)
-    is_repeated = any(word.search(label) for label in shorter)
-    if is_repeated or not says_something or len(keys) < len(labels):
+    at_an_end = rf"(?i)^(?:the |an? )?{re.escape(noun)}\s+|\s+{re.escape(noun)}$"
+    shorter = [re.sub(at_an_end, "", label).strip() for label in labels]
+    is_distinct = len({key(label) for label in shorter}) == len(labels)
+    if any(map(word.search, shorter)) or not all(map(has_content, shorter)) or not is_distinct:
         return None
     return shorter
 
 
 def has_content(label: str) -> bool:
-    """Whether a label has more than function words."""
+    """Return whether a label has more than function words."""
     words = split_words(label)
     return any(kind not in FUNCTION_KINDS for kind in words.kinds)
 
 
 def header_of(category: str) -> str:
-    """At most 12 characters for a tab or a chip.
+    """Return at most 12 characters for a tab or a chip.
 
     >>> [header_of(category) for category in ("year", "one", "type of location", "country of registration")]
     ['Year', 'Which one', 'Location', 'Registration']

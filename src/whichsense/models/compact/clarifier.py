@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from whichsense.models.compact.categories import (
     LONGEST_LABEL,
-    YEAR,
     Choice,
     Lead,
     choose_lead,
@@ -45,25 +44,23 @@ from whichsense.types import Case, Clarification, Option, Reading
 
 
 def has_differing_answers(case: Case) -> bool:
-    """Whether at least two readings have answers that do not mean the same."""
+    """Return whether at least two readings have answers that do not mean the same."""
     answers = [reading.answer for reading in case.readings]
     weights = [reading.confidence for reading in case.readings]
     return len(group_answers(answers, weights)) > 1
 
 
 def is_a_reading_itself(case: Case) -> bool:
-    """Whether the question, as it was asked, is one of the rewrites, and only of one: it says which is meant."""
+    """Return whether the question, as it was asked, is the rewrite of one reading: it says which is meant."""
     asked = split_words(case.question).bare
-    as_asked = [
-        split_words(one.question).bare == asked and not (one.source or one.label)
-        for one in case.readings
-    ]
-    return sum(as_asked) == 1
+    bare = [one for one in case.readings if not (one.source or one.label)]
+    return [split_words(one.question).bare for one in bare].count(asked) == 1
 
 
 def is_chosen_already(question: str, options: Sequence[Option]) -> bool:
-    """Whether the question's own words choose: all content of one label is in it, and of no other, and that option's
-    rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both). A source's title does not.
+    """Return whether the question's own words choose: all content of one label is in it, and of no other, and that
+    option's rewrite leaves nothing of the question out (*Who wrote and sang it?* asks for both). A source's title
+    does not.
 
     >>> from whichsense.types import Reading
     >>> film = Option("1", "the film", readings=(Reading("Who wrote the film Dune by Lynch?", "Lynch"),))
@@ -100,8 +97,8 @@ _REST = ("another one", "one of the others", "one of the rest")
 def make_options(
     labels: Sequence[str], readings: Sequence[Reading], *, ordered: bool
 ) -> list[Option]:
-    """An option for each label that differs, with the readings of all equal ones; `ordered`: by time or number where
-    all labels have one."""
+    """Return an option for each label that differs, with the readings of all equal ones; `ordered`: by time or number
+    where all labels have one."""
     options = [
         Option("", label if key(shorten(label)) else _UNNAMED, readings=(reading,))
         for label, reading in zip(labels, readings, strict=True)
@@ -119,7 +116,7 @@ def in_order(options: Sequence[Option]) -> list[Option]:
 
 
 def describe(reading: Reading) -> str:
-    """A line beneath an option: where its evidence is from, and what it says."""
+    """Return a line beneath an option: where its evidence is from, and what it says."""
     if not reading.evidence:
         return shorten(reading.source or reading.question, _LONGEST_DESCRIPTION)
     span = reading.evidence[0]
@@ -138,57 +135,21 @@ def numbered(options: Sequence[Option], within: str = "") -> tuple[Option, ...]:
     )
 
 
-def group(options: Sequence[Option]) -> tuple[str, list[Option]]:
-    """At most six options: more are put into groups of a broader category, which is given with them.
-
-    By decade, or by the text that the evidence is from; where neither makes few groups, the first five stay and the
-    others are one group.
-    """
+def group(options: Sequence[Option]) -> list[Option]:
+    """Return at most six options: of more, the first five and a group of the others."""
     if len(options) <= MOST_OPTIONS:
-        return "", list(options)
-    for category, of_option in (("decade", _decade), ("source", _title)):
-        groups = _grouped(options, of_option)
-        if groups is not None:
-            return category, groups
+        return list(options)
     first = list(options[: MOST_OPTIONS - 1])
     used = {key(option.label) for option in first}
     name = next((name for name in _REST if key(name) not in used), _REST[0])
-    return "", [*first, _as_group(name, options[MOST_OPTIONS - 1 :])]
-
-
-def _grouped(options: Sequence[Option], name_of: Callable[[Option], str]) -> list[Option] | None:
-    """The options under their names; None where one has no name or there are too few or too many groups."""
-    groups: dict[str, list[Option]] = {}
-    for option in options:
-        groups.setdefault(name_of(option), []).append(option)
-    if "" in groups or not 2 <= len(groups) <= MOST_OPTIONS:
-        return None
-    result = [
-        members[0] if len(members) == 1 else _as_group(name, members)
-        for name, members in groups.items()
-    ]
-    labels = {key(option.label) for option in result}
-    return result if len(labels) == len(result) else None
+    return [*first, _as_group(name, options[MOST_OPTIONS - 1 :])]
 
 
 def _as_group(name: str, members: Sequence[Option]) -> Option:
     readings = tuple(reading for member in members for reading in member.readings)
-    _, inner = group(members)
     listed = ", ".join(member.label for member in members)
     description = shorten(listed, _LONGEST_DESCRIPTION)
-    return Option("", shorten(name, LONGEST_LABEL), description, readings, tuple(inner))
-
-
-def _decade(option: Option) -> str:
-    year = YEAR.search(option.label)
-    return f"the {year.group()[:3]}0s" if year else ""
-
-
-def _title(option: Option) -> str:
-    reading = option.readings[0] if option.readings else None
-    if reading is None or not reading.evidence:
-        return ""
-    return reading.evidence[0].passage.title
+    return Option("", name, description, readings, tuple(group(members)))
 
 
 # The form of a clarification, whoever made it: the same one repaired.
@@ -197,7 +158,7 @@ _LONGEST_CATEGORY = 30
 
 
 def repair(clarification: Clarification) -> Clarification | None:
-    """The same clarification in the right form; None where fewer than two options are left.
+    """Return the same clarification in the right form; None where fewer than two options are left.
 
     Options that stand for no reading go, equal ones are merged, long labels are cut between words, a category that
     repeats in the options is taken out of them, and more than six options are put into groups.
@@ -219,12 +180,9 @@ def repair(clarification: Clarification) -> Clarification | None:
 
 
 def compose(lead: str, category: str, options: Sequence[Option]) -> Clarification:
-    """A clarification of merged options; more than six are put into groups first."""
-    broader, few = group(options)
-    if broader:
-        lead, category = f"Which {broader}", broader
-    labels = [option.label for option in few]
-    question = compose_question(lead, labels)
+    """Return a clarification of merged options; of more than six the last ones are a group."""
+    few = group(options)
+    question = compose_question(lead, [option.label for option in few])
     return Clarification(header_of(category), question, category, numbered(few))
 
 
@@ -264,10 +222,7 @@ def clarify(case: Case) -> Clarification | None:
         return None
     lead, labels = _name_for_people(case.question, case.readings)
     labels = _told_apart(labels, case.readings)
-    by_answer = any(label == one.answer for label, one in zip(labels, case.readings, strict=True))
-    lead = _ONE if by_answer else surest_lead(lead, labels)
-    if any(label.startswith(f"{lead.preposition} ") for label in labels):
-        lead = Lead(lead.category)  # "Which country: in Finland, …", not "In which"
+    lead = _fitting_lead(lead, labels, case.readings)
     shorter = without_category(labels, lead.category)
     if shorter is None:
         lead = _ONE
@@ -277,6 +232,15 @@ def clarify(case: Case) -> Clarification | None:
     if len(options) < 2 or is_chosen_already(case.question, options):
         return None
     return compose(lead.text, lead.category, options)
+
+
+def _fitting_lead(lead: Lead, labels: Sequence[str], readings: Sequence[Reading]) -> Lead:
+    if any(label == one.answer for label, one in zip(labels, readings, strict=True)):
+        return _ONE
+    lead = surest_lead(lead, labels)
+    if any(label.startswith(f"{lead.preposition} ") for label in labels):
+        return Lead(lead.category)  # "Which country: in Finland, …", not "In which"
+    return lead
 
 
 def clarify_as_annotators(question: str, readings: Sequence[Reading]) -> Clarification:
@@ -298,7 +262,7 @@ def _name_for_people(question: str, readings: Sequence[Reading]) -> tuple[Lead, 
     labels = [_as_option(reading) for reading in readings]
     lead, phrases = _name_by_rewrites(question, readings, for_people=True)
     for number, phrase in phrases.items():
-        labels[number] = labels[number] or _as_written(phrase, readings[number])
+        labels[number] = labels[number] or phrase
     named = [label or one.source or one.answer for label, one in zip(labels, readings, strict=True)]
     return lead, named
 
@@ -331,23 +295,28 @@ def _fits(rewrite: AlignedRewrite, phrase: Phrase) -> bool:
 def _with_openings(rewrites: Sequence[AlignedRewrite], phrases: Sequence[Phrase]) -> list[Phrase]:
     """Return the phrases with the whole of a name that each ends and the article before it, and with the preposition
     before that where it says something: "by area", "in London, or at the Majestic Theatre"."""
-    with_prepositions = []
-    bare = []
-    prepositions = set()
-    for rewrite, phrase in zip(rewrites, phrases, strict=True):
-        kinds = rewrite.words.kinds
-        start, end = phrase
-        start += kinds[start] is Kind.PREPOSITION and end - start > 1
-        while start > 0 and kinds[start] is kinds[start - 1] is Kind.NAME:
-            start -= 1
-        is_number = end - start == 1 and kinds[start] in _NUMBERS
-        start -= start > 1 and kinds[start - 1] is Kind.ARTICLE and not is_number
-        bare.append((min(start, phrase[0]), end))
-        has_one = start > 0 and kinds[start - 1] is Kind.PREPOSITION
-        with_prepositions.append((start - has_one, end))
-        prepositions.add(rewrite.words.bare[start - 1] if has_one else "")
-    says_something = len(prepositions) > 1 or prepositions.isdisjoint(_PLAIN_PREPOSITIONS)
-    return with_prepositions if says_something and "" not in prepositions else bare
+    starts = [_opening(one, phrase) for one, phrase in zip(rewrites, phrases, strict=True)]
+    prepositions = []
+    for rewrite, start in zip(rewrites, starts, strict=True):
+        has_one = start > 0 and rewrite.words.kinds[start - 1] is Kind.PREPOSITION
+        prepositions.append(rewrite.words.bare[start - 1] if has_one else "")
+    different = set(prepositions)
+    says_something = len(different) > 1 or different.isdisjoint(_PLAIN_PREPOSITIONS)
+    if says_something and all(prepositions):
+        return [(start - 1, end) for start, (_, end) in zip(starts, phrases, strict=True)]
+    return [(min(start, own), end) for start, (own, end) in zip(starts, phrases, strict=True)]
+
+
+def _opening(rewrite: AlignedRewrite, phrase: Phrase) -> int:
+    """Return where a phrase begins behind its preposition, with the whole of its name and with its article."""
+    kinds = rewrite.words.kinds
+    start, end = phrase
+    start += kinds[start] is Kind.PREPOSITION and end - start > 1
+    while start > 0 and kinds[start] is kinds[start - 1] is Kind.NAME:
+        start -= 1
+    is_number = end - start == 1 and kinds[start] in _NUMBERS
+    has_article = start > 1 and kinds[start - 1] is Kind.ARTICLE
+    return start - (has_article and not is_number)
 
 
 def _as_option(reading: Reading) -> str:
@@ -359,24 +328,18 @@ def _as_option(reading: Reading) -> str:
         if len(wider) <= LONGEST_LABEL and reading.answer not in wider:
             label = wider
             break
+    label = _without_loose_ends(label)
+    little = (word in CLOSED_CLASS_WORDS or word.endswith("ly") for word in split_words(label).bare)
+    return "" if all(little) else label
+
+
+def _without_loose_ends(label: str) -> str:
     words = label.split()
     while words and kind_of(words[-1]) in (*NEVER_LAST, Kind.MARK):
         words.pop()
     while words and kind_of(words[0]) in NEVER_FIRST:
         words.pop(0)
-    label = " ".join(words)
-    if all(word in CLOSED_CLASS_WORDS or word.endswith("ly") for word in split_words(label).bare):
-        return ""
-    return label
-
-
-def _as_written(phrase: str, reading: Reading) -> str:
-    """Return a phrase of a rewrite with the capitals that it has in the evidence."""
-    for span in reading.evidence:
-        found = re.search(rf"\b{re.escape(phrase)}\b", span.passage.text, re.IGNORECASE)
-        if found and phrase.islower():
-            return found[0]
-    return phrase
+    return " ".join(words)
 
 
 def _widened(label: str, text: str) -> str:
@@ -388,22 +351,28 @@ def _widened(label: str, text: str) -> str:
     place = text.find(label) if label else -1
     if place < 0:
         return label
-    before, after = text[:place].split(" "), text[place + len(label) :].split(" ")
     words = label.split()
     names = [kind_of(word) is Kind.NAME for word in words if kind_of(word) is not Kind.ARTICLE]
-    if before[-1] == "" and names[:1] == [True]:
-        for word in before[-2 : -2 - _MOST_WIDENED : -1]:
-            if not _is_name(word):
-                break
-            words.insert(0, word)
-    if after[0] == "" and names[-1:] == [True]:
-        for word in after[1 : 1 + _MOST_WIDENED]:
-            if not _is_name(word.rstrip(".,;:)")):
-                break
-            words.append(word.rstrip(".,;:)"))
-            if words[-1] != word:
-                break
+    before, after = text[:place], text[place + len(label) :]
+    if before.endswith(" ") and names[:1] == [True]:
+        behind = before[:-1].split(" ")[: -_MOST_WIDENED - 1 : -1]
+        words = [*takewhile(_is_name, behind)][::-1] + words
+    if after.startswith(" ") and names[-1:] == [True]:
+        words += _name_at(after[1:].split(" ")[:_MOST_WIDENED])
     return " ".join(words)
+
+
+def _name_at(words: Sequence[str]) -> list[str]:
+    """Return the first words that are of a name, up to a mark after one."""
+    name = []
+    for word in words:
+        bare = word.rstrip(".,;:)")
+        if not _is_name(bare):
+            break
+        name.append(bare)
+        if bare != word:
+            break
+    return name
 
 
 def _is_name(word: str) -> bool:

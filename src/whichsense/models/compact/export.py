@@ -94,7 +94,7 @@ def export(
 
 
 def _with_prefix(weights: Weights, prefix: str) -> Weights:
-    """The weights whose names begin so, under the rest of their names."""
+    """Return the weights whose names begin so, under the rest of their names."""
     own = {}
     for name, array in weights.items():
         if name.startswith(prefix):
@@ -224,7 +224,8 @@ def _logarithm(step: _Array) -> NDArray[np.float32]:
 
 
 def _nearest(near: _Array, function: Any, wanted: _Array) -> NDArray[np.float32]:
-    """The floats nearest to some whose function values are the wanted ones; the floats themselves where none is."""
+    """Return the floats nearest to some whose function values are the wanted ones; the floats themselves where none
+    is."""
     best = below = above = np.asarray(near, np.float32)
     for _ in range(_NEAR):
         below = np.nextafter(below, np.float32(-np.inf))

@@ -27,6 +27,13 @@ _MISSING = "It is not a checkpoint of the compact model."
 Weights = Mapping[str, NDArray[np.float32]]
 
 
+def _coded(graph: Graph, name: str, matrix: NDArray[np.float32]) -> list[str]:
+    """Add a matrix (inputs × outputs) as codes, with one step for each output."""
+    steps = np.maximum(np.abs(matrix).max(axis=0), 1e-8) / WEIGHT_TOP
+    codes = graph.const(name, np.round(matrix / steps).astype(np.int8))
+    return [codes, graph.const(f"{name}.steps", steps.astype(np.float32))]
+
+
 class EncoderGraph(Graph):
     """A graph with the encoder's layers. A method adds nodes and returns the name of their output."""
 
@@ -51,21 +58,11 @@ class EncoderGraph(Graph):
         if not self.int8:
             product = self.one("MatMul", value, self.const(name, matrix))
             return self.one("Add", product, self.bias(*layers)) if bias else product
-        # One step for each output: matrix is inputs × outputs.
-        steps = np.maximum(np.abs(matrix).max(axis=0), 1e-8) / WEIGHT_TOP
-        codes = np.round(matrix / steps).astype(np.int8)
         coded, step, zero = self.codes(value, layers[0], after_gelu=after_gelu)
-        inputs = [
-            coded,
-            self.const(name, codes),
-            step,
-            self.const(f"{name}.steps", steps.astype(np.float32)),
-            zero,
-            "",  # the weights' zero point is 0
-        ]
-        if bias:
-            inputs.append(self.bias(*layers))
-        return self.one("MatMulIntegerToFloat", *inputs)
+        codes, steps = _coded(self, name, matrix)
+        biases = [self.bias(*layers)] if bias else []
+        # The weights' zero point is 0.
+        return self.one("MatMulIntegerToFloat", coded, codes, step, steps, zero, "", *biases)
 
     def layer(self, states: str, name: str, distances: str = "") -> str:
         """BERT's layer: attention and feed-forward, each added to the states and normalized. `distances` is added to
@@ -73,6 +70,10 @@ class EncoderGraph(Graph):
         attention = f"{name}.attention"
         parts = self.linear(states, f"{attention}.query", f"{attention}.key", f"{attention}.value")
         given = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
+        for place, part in ((0, "query"), (2, "value")):
+            if f"{attention}.{part}.down" in self.weights:
+                adapted = self.thin(states, f"{attention}.{part}")
+                given[place] = self.one("Add", given[place], adapted)
         if distances:
             given += ["", "", distances]  # no bias, no mask of keys
         context = self.one("MultiHeadAttention", *given, num_heads=self.shape["heads"])
@@ -82,7 +83,21 @@ class EncoderGraph(Graph):
         wide = self.linear(states, f"{name}.wide", bias=False)
         wide = self.one("FastGelu", wide, self.bias(f"{name}.wide"))
         narrow = self.linear(wide, f"{name}.narrow", after_gelu=True)
+        if f"{name}.beside.down" in self.weights:
+            narrow = self.one("Add", narrow, self.thin(states, f"{name}.beside", bias=True))
         return self.norm(self.one("Add", narrow, states), f"{name}.norm")
+
+    def thin(self, value: str, name: str, *, bias: bool = False) -> str:
+        """Add an adapter's two thin matrices, in half precision; with a bias, GELU is between them."""
+        inner = self.one("MatMul", value, self.half(f"{name}.down"))
+        if bias:
+            inner = self.one("FastGelu", inner, self.weight(f"{name}.bias"))
+        return self.one("MatMul", inner, self.half(f"{name}.up"))
+
+    def half(self, name: str) -> str:
+        """Return a matrix as MatMul takes it (inputs × outputs)."""
+        stored = self.const(name, self.array(name).T.astype(np.float16))
+        return self.one("Cast", stored, to=self.onnx.TensorProto.FLOAT)
 
     def norm(self, value: str, name: str) -> str:
         """LayerNorm step by step: on ARM half the time of ONNX Runtime's own, which is not vectorized there."""
@@ -99,12 +114,17 @@ class EncoderGraph(Graph):
         return self.one("Add", self.one("Mul", unit, scale), shift)
 
     def score(self, states: str, head: str) -> str:
-        """A head over the [CLS] state: one number a pair (batch)."""
+        """Add a head over the [CLS] state: one number a pair (batch)."""
         hidden = self.one("Tanh", self.gemm(self.first(states), f"{head}.dense"))
         return self.one("Squeeze", self.gemm(hidden, f"{head}.out"), self.numbers(1))
 
+    def project(self, states: str, layer: str) -> str:
+        """Add a linear layer of every token's state, in float."""
+        product = self.one("MatMul", states, self.const(f"{layer}.weight", self.joined(layer)))
+        return self.one("Add", product, self.bias(layer))
+
     def first(self, states: str) -> str:
-        """The [CLS] state (batch × width)."""
+        """Return the [CLS] state (batch × width)."""
         zero = self.const("zero", np.array(0, dtype=np.int64))
         return self.one("Gather", states, zero, axis=1)
 
@@ -143,15 +163,14 @@ def early(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 
 def late(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The early states → final states, relevance, span scores (batch × length × 2), ambiguity."""
+    """Build a graph: the early states → final states, relevance, span scores (batch × length × 2), ambiguity."""
     graph = EncoderGraph(weights, shape, int8=int8)
     states = "early"
     for number in range(shape["early"], shape["layers"]):
         states = graph.layer(states, f"encoder.layers.{number}")
     graph.name(states, "states")
     graph.name(graph.score(states, "relevance"), "relevance")
-    span = graph.one("MatMul", states, graph.const("span.weight", graph.joined("span")))
-    graph.name(graph.one("Add", span, graph.bias("span")), "span")
+    graph.name(graph.project(states, "span"), "span")
     ambiguity = graph.gemm(graph.first(states), "ambiguity")
     graph.name(graph.one("Squeeze", ambiguity, graph.numbers(1)), "ambiguity")
     size = ["batch", "length", shape["width"]]
@@ -180,7 +199,7 @@ class _WriterGraph(Graph):
     """
 
     def __init__(self, weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> None:
-        super().__init__(weights, "It is not a checkpoint of the compact model.")
+        super().__init__(weights, _MISSING)
         self.int8 = int8
         self.epsilon = shape["epsilon"]
         self.heads = shape["heads"]
@@ -197,11 +216,7 @@ class _WriterGraph(Graph):
         name = "+".join(layers)
         if not self.int8:
             return self.one("MatMul", value, self.const(name, matrix))
-        # One step for each output: matrix is inputs × outputs.
-        steps = np.maximum(np.abs(matrix).max(axis=0), 1e-8) / WEIGHT_TOP
-        codes = self.const(name, np.round(matrix / steps).astype(np.int8))
-        step_names = self.const(f"{name}.steps", steps.astype(np.float32))
-        return self.one("DynamicQuantizeMatMul", value, codes, step_names)
+        return self.one("DynamicQuantizeMatMul", value, *_coded(self, name, matrix))
 
     def norm(self, value: str, name: str) -> str:
         weights = self.scale_and_shift(name)
@@ -248,7 +263,7 @@ class _WriterGraph(Graph):
         return self.linear(context, f"{name}.output")
 
     def last_sizes(self, scores: list[str]) -> str:
-        """The size of the last of four axes, of each."""
+        """Return the size of the last of four axes, of each."""
         sizes = []
         for score in scores:
             shape = self.one("Shape", score)
@@ -273,7 +288,7 @@ class _WriterGraph(Graph):
         return self.one("Add", scores, "mask")
 
     def memory_values(self, weights: str, number: int) -> str:
-        """The memory's values by attention weights (sequences × heads × new × head width)."""
+        """Return the memory's values by attention weights (sequences × heads × new × head width)."""
         swapped = self.one("Transpose", weights, perm=[1, 0, 2, 3])
         outer = self.outer_shape(swapped)
         shape = self.one("Concat", outer, self.numbers(self.each), axis=0)
@@ -285,12 +300,12 @@ class _WriterGraph(Graph):
         return self.one("Transpose", values, perm=[1, 0, 2, 3])
 
     def outer_shape(self, value: str) -> str:
-        """The sizes of the first three of four axes."""
+        """Return the sizes of the first three of four axes."""
         shape = self.one("Shape", value)
         return self.one("Slice", shape, self.numbers(0), self.numbers(3))
 
     def written(self, states: str) -> str:
-        """Log probabilities over the words that may be written (new tokens × words)."""
+        """Return log probabilities over the words that may be written (new tokens × words)."""
         hidden = self.product(states, "writer.out")
         hidden = self.one("FastGelu", hidden, self.bias("writer.out"))
         hidden = self.norm(hidden, "writer.out_norm")
@@ -348,8 +363,7 @@ def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
     states = graph.norm("embedded", "encoder.norm")
     for number in range(shape["layers"]):
         states = graph.layer(states, f"encoder.layers.{number}", "distances")
-    product = graph.one("MatMul", states, graph.const("tag.weight", graph.joined("tag")))
-    graph.name(graph.one("Add", product, graph.bias("tag")), "tags")
+    graph.name(graph.project(states, "tag"), "tags")
     graph.name(graph.score(states, "answers"), "answers")
     graph.name(states, "states")
     size = ["batch", "length", shape["width"]]
@@ -362,7 +376,8 @@ def tag(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 
 
 def frame(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
-    """The states of [CLS] and the mean ones of answer and label, side by side (batch × 3 · width) → the frames."""
+    """Build a graph: the states of [CLS] and the mean ones of answer and label, side by side (batch × 3 · width) → the
+    frames."""
     graph = EncoderGraph(weights, shape, int8=int8)
     hidden = graph.one("Tanh", graph.gemm("edges", "frame_hidden"))
     graph.name(graph.gemm(hidden, "frame_out"), "frames")
@@ -376,47 +391,6 @@ def frame(weights: Weights, shape: Mapping[str, Any], *, int8: bool) -> bytes:
 _LEAST_SHARED = 4096  # bytes: smaller constants are stored
 
 
-class _SupportGraph(EncoderGraph):
-    """The encoder's graph, with the additions of the adapters. These are stored in half precision."""
-
-    def half(self, name: str) -> str:
-        """A matrix as MatMul takes it (inputs × outputs)."""
-        matrix = self.array(name).T.astype(np.float16)
-        stored = self.const(name, matrix)
-        return self.one("Cast", stored, to=self.onnx.TensorProto.FLOAT)
-
-    def low_rank(self, value: str, name: str) -> str:
-        inner = self.one("MatMul", value, self.half(f"{name}.down"))
-        return self.one("MatMul", inner, self.half(f"{name}.up"))
-
-    def bottleneck(self, value: str, name: str) -> str:
-        inner = self.one("MatMul", value, self.half(f"{name}.down"))
-        inner = self.one("FastGelu", inner, self.weight(f"{name}.bias"))
-        return self.one("MatMul", inner, self.half(f"{name}.up"))
-
-    def adapted_layer(self, states: str, number: int) -> str:
-        """The encoder's layer with the additions of its adapters."""
-        name = f"encoder.layers.{number}"
-        attention = f"{name}.attention"
-        parts = self.linear(states, f"{attention}.query", f"{attention}.key", f"{attention}.value")
-        query, key, value = self.op("Split", parts, outputs=3, axis=-1, num_outputs=3)
-        query = self.one("Add", query, self.low_rank(states, f"query.{number}"))
-        value = self.one("Add", value, self.low_rank(states, f"value.{number}"))
-        context = self.one("MultiHeadAttention", query, key, value, num_heads=self.shape["heads"])
-        output = self.linear(context, f"{attention}.output")
-        states = self.norm(self.one("Add", output, states), f"{attention}_norm")
-        # The bias is added within FastGelu.
-        wide = self.linear(states, f"{name}.wide", bias=False)
-        wide = self.one("FastGelu", wide, self.bias(f"{name}.wide"))
-        narrow = self.linear(wide, f"{name}.narrow", after_gelu=True)
-        inner = self.one("Add", narrow, self.bottleneck(states, f"beside.{number}"))
-        return self.norm(self.one("Add", inner, states), f"{name}.norm")
-
-    def half_gemm(self, value: str, layer: str) -> str:
-        product = self.one("MatMul", value, self.half(f"{layer}.weight"))
-        return self.one("Add", product, self.weight(f"{layer}.bias"))
-
-
 def support(
     weights: Weights, shape: Mapping[str, Any], *, int8: bool, beside: Path | None
 ) -> bytes:
@@ -425,13 +399,11 @@ def support(
     `beside` is the folder of early.onnx and verifier.onnx: constants that these hold are referred to. None: all are
     stored.
     """
-    graph = _SupportGraph(weights, shape, int8=int8)
+    graph = EncoderGraph(weights, shape, int8=int8)
     states = graph.norm("embedded", "encoder.norm")
     for number in range(shape["layers"]):
-        states = graph.adapted_layer(states, number)
-    hidden = graph.one("Tanh", graph.half_gemm(graph.first(states), "support.dense"))
-    logit = graph.half_gemm(hidden, "support.out")
-    graph.name(graph.one("Squeeze", logit, graph.numbers(1)), "support")
+        states = graph.layer(states, f"encoder.layers.{number}")
+    graph.name(graph.score(states, "support"), "support")
     if beside is not None:
         for name in ("early.onnx", "verifier.onnx"):
             _refer(graph, beside / name)

@@ -69,7 +69,7 @@ def quantize_weight(weight: Tensor) -> Tensor:
 
 
 def weight_steps(weight: Tensor) -> Tensor:
-    """The step of each output's weights (outputs × 1)."""
+    """Return the step of each output's weights (outputs × 1)."""
     greatest = weight.detach().abs().amax(dim=1, keepdim=True)
     return greatest.clamp(min=1e-8) / WEIGHT_TOP
 
@@ -106,45 +106,47 @@ class CompactConfig:
 class Attention(nn.Module):
     """Multi-head self-attention. `mask` is True where a key may be attended to."""
 
-    def __init__(self, config: CompactConfig) -> None:
+    def __init__(self, config: CompactConfig, linear: type[nn.Linear]) -> None:
         super().__init__()
         self.heads = config.heads
-        self.query = QuantizedLinear(config.width, config.width)
-        self.key = QuantizedLinear(config.width, config.width)
-        self.value = QuantizedLinear(config.width, config.width)
-        self.output = QuantizedLinear(config.width, config.width)
-
-    def split(self, states: Tensor) -> Tensor:
-        """… × tokens × width → … × heads × tokens × head width."""
-        by_head = states.reshape(*states.shape[:-1], self.heads, -1)
-        return by_head.transpose(-3, -2)
+        self.query = linear(config.width, config.width)
+        self.key = linear(config.width, config.width)
+        self.value = linear(config.width, config.width)
+        self.output = linear(config.width, config.width)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        query = self.split(self.query(states))
-        key = self.split(self.key(states))
-        value = self.split(self.value(states))
-        context = F.scaled_dot_product_attention(query, key, value, mask)
+        parts = []
+        for layer in (self.query, self.key, self.value):
+            # Pairs × heads × tokens × head width
+            parts.append(layer(states).unflatten(-1, (self.heads, -1)).transpose(-3, -2))
+        context = F.scaled_dot_product_attention(*parts, mask)
         output: Tensor = self.output(context.transpose(-3, -2).flatten(-2))
         return output
 
 
 class CompactLayer(nn.Module):
-    """BERT's layer: attention and feed-forward, each followed by its LayerNorm. All four inputs are quantized."""
+    """BERT's layer: attention and feed-forward, each followed by its LayerNorm. All four inputs are quantized, but for
+    layers of plain `nn.Linear`."""
 
-    def __init__(self, config: CompactConfig) -> None:
+    def __init__(self, config: CompactConfig, linear: type[nn.Linear] = QuantizedLinear) -> None:
         super().__init__()
-        self.attention = Attention(config)
+        self.attention = Attention(config, linear)
         self.attention_norm = nn.LayerNorm(config.width, config.epsilon)
-        self.wide = QuantizedLinear(config.width, config.inner)
-        self.narrow = QuantizedLinear(config.inner, config.width, after_gelu=True)
+        self.wide = linear(config.width, config.inner)
+        self.narrow = linear(config.inner, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
         self.dropout = nn.Dropout(config.dropout)
-        _share_scale(self.attention.query, self.attention.key, self.attention.value)
+        self.beside: nn.Module | None = None  # an adapter of the feed-forward network
+        if isinstance(self.narrow, QuantizedLinear):
+            self.narrow.after_gelu = True
+            _share_scale(self.attention)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         context = self.attention(states, mask)
         states = self.attention_norm(states + self.dropout(context))
         inner = self.narrow(gelu(self.wide(states)))
+        if self.beside is not None:
+            inner = inner + self.beside(states)
         output: Tensor = self.norm(states + self.dropout(inner))
         return output
 
@@ -172,8 +174,8 @@ class _Verdict(nn.Module):
         self.out = nn.Linear(inner, 1)
 
     def forward(self, states: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """The logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and last
-        tokens (pairs × spans each)."""
+        """Return the logits of spans (pairs × spans), given states (pairs × tokens × width) and the spans' first and
+        last tokens (pairs × spans each)."""
         width = states.shape[-1]
         begin = states.gather(1, first[..., None].expand(-1, -1, width))
         end = states.gather(1, last[..., None].expand(-1, -1, width))
@@ -197,6 +199,10 @@ class CompactEncoder(nn.Module):
         if config.buckets:
             self.relative = nn.Embedding(config.buckets, config.heads)
 
+    def compile_layers(self, *arguments: Any, **options: Any) -> None:
+        for layer in self.layers:
+            layer.compile(*arguments, **options)
+
     def embed(self, ids: Tensor, types: Tensor) -> Tensor:
         places = self.places.weight[: ids.shape[-1]]
         embedded: Tensor = self.norm(self.words(ids) + places + self.types(types))
@@ -216,8 +222,8 @@ class CompactEncoder(nn.Module):
         return states
 
     def _attended(self, mask: Tensor) -> Tensor:
-        """Which keys are attended to (pairs × 1 × 1 × tokens); with distances, what is added to each score (pairs ×
-        heads × tokens × tokens)."""
+        """Return which keys are attended to (pairs × 1 × 1 × tokens); with distances, what is added to each score
+        (pairs × heads × tokens × tokens)."""
         attended = mask[:, None, None, :]
         if not self.config.buckets:
             return attended
@@ -257,11 +263,10 @@ class CompactNet(nn.Module):
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Compile layer by layer: the layers are nearly all of the work, and they are alike."""
-        for layer in self.encoder.layers:
-            layer.compile(*arguments, **options)
+        self.encoder.compile_layers(*arguments, **options)
 
     def read(self, ids: Tensor, types: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """The output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
+        """Return the output of every head for a batch of pairs (pairs × tokens each), all through both halves."""
         early = self.encoder.early(ids, types, mask)
         late = self.encoder.late(early, mask)
         return {
@@ -278,10 +283,10 @@ def gelu(values: Tensor) -> Tensor:
     return F.gelu(values, approximate="tanh")
 
 
-def _share_scale(first: nn.Module, *others: nn.Module) -> None:
-    """Let layers with one quantized input share its scale."""
-    for other in others:
-        other.scale = first.scale
+def _share_scale(attention: Attention) -> None:
+    """Let queries, keys and values, which have one quantized input, share its scale."""
+    for other in (attention.key, attention.value):
+        other.scale = attention.query.scale
 
 
 def set_quantization(net: nn.Module, *, weights: bool, activations: bool) -> None:
@@ -292,19 +297,21 @@ def set_quantization(net: nn.Module, *, weights: bool, activations: bool) -> Non
             module.quantize_activations = activations
 
 
-def from_bert(weights: dict[str, Any], config: CompactConfig) -> CompactNet:
-    """A new model whose encoder has a BERT's weights (names as in its safetensors file)."""
+def from_bert(weights: Mapping[str, Any], config: CompactConfig) -> CompactNet:
+    """Return a new model whose encoder has a BERT's weights (names as in its safetensors file)."""
     net = CompactNet(config)
-    bert = {_our_name(name): torch.as_tensor(value) for name, value in weights.items()}
-    _take_encoder(net, bert, "a BERT")
+    given = {f"encoder.{name}": value for name, value in _our_names(weights).items()}
+    _take(net, given, ("encoder.",), "a BERT")
     return net
 
 
-def _take_encoder(net: nn.Module, given: Mapping[str, Tensor], kind: str) -> None:
-    """Copy the encoder's weights from those of a base, under our names."""
+def _take(
+    net: nn.Module, given: Mapping[str, Tensor], prefixes: tuple[str, ...], kind: str
+) -> None:
+    """Copy the weights whose names begin so from those of a base, under our names."""
     state = net.state_dict()
     for name, own in state.items():
-        if not name.startswith("encoder.") or name.endswith(".scale"):
+        if not name.startswith(prefixes) or name.endswith(".scale"):
             continue
         if name not in given or given[name].shape != own.shape:
             raise BadInput(
@@ -314,50 +321,48 @@ def _take_encoder(net: nn.Module, given: Mapping[str, Tensor], kind: str) -> Non
     net.load_state_dict(state)
 
 
-BERT_PARTS = {
+_PARTS_OF_BASES = {
     "attention.self.query": "attention.query",
     "attention.self.key": "attention.key",
     "attention.self.value": "attention.value",
     "attention.output.dense": "attention.output",
     "attention.output.LayerNorm": "attention_norm",
+    "attention.attn.q": "attention.query",
+    "attention.attn.k": "attention.key",
+    "attention.attn.v": "attention.value",
+    "attention.attn.o": "attention.output",
+    "attention.LayerNorm": "attention_norm",
     "intermediate.dense": "wide",
     "output.dense": "narrow",
     "output.LayerNorm": "norm",
-}
-_TABLES = {
     "word_embeddings": "words",
     "position_embeddings": "places",
     "token_type_embeddings": "types",
+    "relative_attention_bias": "relative",
+    "LayerNorm": "norm",
 }
 
 
-def _our_name(name: str) -> str:
-    """The name in `CompactNet` of a weight of BERT; a name that it does not have, for a weight without a place."""
-    area, _, rest = name.removeprefix("bert.").partition(".")
-    if area == "embeddings":
-        part, _, kind = rest.partition(".")
-        return f"encoder.{_TABLES.get(part, 'norm')}.{kind}"
-    number, _, rest = rest.removeprefix("layer.").partition(".")
-    part, _, kind = rest.rpartition(".")
-    return f"encoder.layers.{number}.{BERT_PARTS.get(part, '')}.{kind}"
+def _our_names(weights: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the weights of a BERT or an MPNet under the names that `CompactEncoder` gives them; what it does not have
+    is left out."""
+    table = {}
+    for name, value in weights.items():
+        path = name.removeprefix("bert.").removeprefix("mpnet.")
+        _, _, path = path.partition(".")  # embeddings or encoder
+        number, _, rest = path.removeprefix("layer.").partition(".")
+        is_layer = path.startswith("layer.")
+        part, _, kind = (rest if is_layer else path).rpartition(".")
+        ours = _PARTS_OF_BASES.get(part)
+        if ours is not None:
+            table[f"layers.{number}.{ours}.{kind}" if is_layer else f"{ours}.{kind}"] = (
+                torch.as_tensor(value).float()
+            )
+    return table
 
 
 # The writer in torch, for training. Its layers are initialized from a BERT, which can read prompts
 # already.
-
-
-@dataclass(frozen=True)
-class WriterConfig:
-    """The shape of the writer. The defaults are eight of gte-small's layers."""
-
-    vocabulary: int = 30_522
-    width: int = 384
-    heads: int = 12
-    inner: int = 1536
-    layers: int = 8
-    epsilon: float = 1e-12
-    dropout: float = 0.0
-    """While training only."""
 
 
 class WriterBatch(NamedTuple):
@@ -374,72 +379,12 @@ class WriterBatch(NamedTuple):
     weights: Tensor
 
 
-class WriterCache(NamedTuple):
-    """Keys and values of each layer for prompts and for what is written, and a mask of padding (sequences × tokens)."""
-
-    layers: tuple[tuple[Tensor, Tensor], ...]
-    mask: Tensor
-
-
-class _WriterLayer(nn.Module):
-    """BERT's layer; `mask` is added to the scores."""
-
-    def __init__(self, config: WriterConfig) -> None:
-        super().__init__()
-        self.attention = nn.ModuleDict()
-        for name in ("query", "key", "value", "output"):
-            self.attention[name] = nn.Linear(config.width, config.width)
-        self.heads = config.heads
-        self.attention_norm = nn.LayerNorm(config.width, config.epsilon)
-        self.norm = nn.LayerNorm(config.width, config.epsilon)
-        self.wide = nn.Linear(config.width, config.inner)
-        self.narrow = nn.Linear(config.inner, config.width)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, states: Tensor, prompt: int, prompt_mask: Tensor, mask: Tensor) -> Tensor:
-        """The first `prompt` tokens attend to each other, the written ones behind them as `mask` allows."""
-        query, key, value = self._parts(states)
-        prompt_context = F.scaled_dot_product_attention(
-            query[:, :, :prompt], key[:, :, :prompt], value[:, :, :prompt], prompt_mask
-        )
-        written_context = F.scaled_dot_product_attention(query[:, :, prompt:], key, value, mask)
-        return self._after(states, torch.cat([prompt_context, written_context], 2))
-
-    def step(
-        self, states: Tensor, past: tuple[Tensor, Tensor] | None, mask: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The output for new tokens, given keys and values of the past; and keys and values with the new ones."""
-        query, key, value = self._parts(states)
-        if past is not None:
-            key = torch.cat([past[0], key], 2)
-            value = torch.cat([past[1], value], 2)
-        context = F.scaled_dot_product_attention(query, key, value, mask)
-        return self._after(states, context), (key, value)
-
-    def _parts(self, states: Tensor) -> list[Tensor]:
-        """Query, key and value (sequences × heads × tokens × head width)."""
-        parts = []
-        for name in ("query", "key", "value"):
-            by_head = self.attention[name](states).unflatten(-1, (self.heads, -1))
-            parts.append(by_head.transpose(1, 2))
-        return parts
-
-    def _after(self, states: Tensor, context: Tensor) -> Tensor:
-        """The layer behind its attention."""
-        context = context.transpose(1, 2).flatten(2)
-        output = self.attention["output"](context)
-        states = self.attention_norm(states + self.dropout(output))
-        inner = self.narrow(gelu(self.wide(states)))
-        normed: Tensor = self.norm(states + self.dropout(inner))
-        return normed
-
-
 class WriterNet(nn.Module):
-    """`words` are the encoder's word vectors, which are not trained here."""
+    """A prefix language model. `words` are the encoder's word vectors, which are not trained here."""
 
     words: Tensor
 
-    def __init__(self, config: WriterConfig, words: Tensor) -> None:
+    def __init__(self, config: CompactConfig, words: Tensor) -> None:
         super().__init__()
         self.config = config
         self.register_buffer("words", words, persistent=False)
@@ -447,61 +392,33 @@ class WriterNet(nn.Module):
         self.places = nn.Parameter(torch.randn(LONGEST, config.width) * 0.02)
         self.kinds = nn.Parameter(torch.randn(WRITTEN + 1, config.width) * 0.02)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
-        self.layers = nn.ModuleList(_WriterLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(CompactLayer(config, nn.Linear) for _ in range(config.layers))
         self.out = nn.Linear(config.width, config.width)
         self.out_norm = nn.LayerNorm(config.width, config.epsilon)
         self.out_bias = nn.Parameter(torch.zeros(config.vocabulary))
         self.dropout = nn.Dropout(config.dropout)
 
-    def embed(self, ids: Tensor, kinds: Tensor, first: int = 0) -> Tensor:
-        """`first` is the place of the first token."""
+    def embed(self, ids: Tensor, kinds: Tensor) -> Tensor:
         # Tokens that are not signs get a row of zeros.
         signs = F.pad(self.signs, (0, 0, 0, 1))[ids.clamp(max=SIGNS)]
-        places = self.places[first : first + ids.shape[1]]
-        embedded = self.words[ids] + signs + self.kinds[kinds] + places
+        embedded = self.words[ids] + signs + self.kinds[kinds] + self.places[: ids.shape[1]]
         normed: Tensor = self.dropout(self.norm(embedded))
         return normed
 
     def forward(self, batch: WriterBatch) -> Tensor:
-        """The state after each written token (prompts × written × width)."""
+        """Return the state after each written token (prompts × written × width)."""
         prompt = batch.ids.shape[1]
-        count = batch.written.shape[1]
+        size = prompt + batch.written.shape[1]
         written = self.embed(batch.written, torch.full_like(batch.written, WRITTEN))
         states = torch.cat([self.embed(batch.ids, batch.kinds), written], 1)
-        is_token = batch.mask[:, None, None, :]
-        # A written token attends to its prompt, to itself and to what was written before it.
-        causal = torch.ones(count, count, dtype=torch.bool, device=is_token.device).tril()
-        reach = torch.cat(
-            [is_token.expand(-1, 1, count, -1), causal.expand(len(is_token), 1, -1, -1)], -1
-        )
-        prompt_mask = _additive(is_token.expand(-1, 1, prompt, -1), states.dtype)
-        mask = _additive(reach, states.dtype)
+        # All tokens attend to the prompt, a written one to itself and to what was written before it, too.
+        mask = states.new_ones(size, size, dtype=torch.bool).tril()
+        mask[:prompt] = False
+        mask = mask.repeat(len(states), 1, 1, 1)
+        mask[..., :prompt] = batch.mask[:, None, None]
         for layer in self.layers:
-            states = layer(states, prompt, prompt_mask, mask)
+            states = layer(states, mask)
         return states[:, prompt:]
-
-    def begin(self, ids: Tensor, kinds: Tensor, mask: Tensor) -> WriterCache:
-        """Read prompts once; `extend` continues from the cache."""
-        return self._step(self.embed(ids, kinds), None, mask)[1]
-
-    def extend(self, cache: WriterCache, written: Tensor, place: int) -> tuple[Tensor, WriterCache]:
-        """The state after one more written token of each sequence, the `place`-th."""
-        tokens = written[:, None]
-        states = self.embed(tokens, torch.full_like(tokens, WRITTEN), place)
-        mask = F.pad(cache.mask, (0, 1), value=True)
-        states, cache = self._step(states, cache, mask)
-        return states[:, 0], cache
-
-    def _step(
-        self, states: Tensor, cache: WriterCache | None, mask: Tensor
-    ) -> tuple[Tensor, WriterCache]:
-        layers = []
-        for place, layer in enumerate(self.layers):
-            assert isinstance(layer, _WriterLayer)
-            past = None if cache is None else cache.layers[place]
-            states, own = layer.step(states, past, mask[:, None, None, :])
-            layers.append(own)
-        return states, WriterCache(tuple(layers), mask)
 
     def scores(self, states: Tensor) -> Tensor:
         """Logits over the vocabulary."""
@@ -509,7 +426,7 @@ class WriterNet(nn.Module):
         return F.linear(hidden, self.words.to(hidden.dtype), self.out_bias)
 
     def loss(self, batch: WriterBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """The weighted mean loss of the wanted tokens; the sum of their losses, unweighted; their number."""
+        """Return the weighted mean loss of the wanted tokens; the sum of their losses, unweighted; their number."""
         counts = batch.weights > 0
         logits = self.scores(self(batch)[counts]).float()
         losses = F.cross_entropy(logits, batch.wanted[counts], reduction="none")
@@ -518,46 +435,26 @@ class WriterNet(nn.Module):
         return mean, losses.detach().sum(), counts.sum()
 
 
-def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A boolean mask as one that is added to scores: 0 or -inf."""
-    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, float("-inf"))
-
-
 def net_from_bert(
-    weights: Mapping[str, Any], layers: Sequence[int], config: WriterConfig, words: Tensor
+    weights: Mapping[str, Any], layers: Sequence[int], config: CompactConfig, words: Tensor
 ) -> WriterNet:
-    """A new writer with some layers of a BERT (names as in its safetensors file)."""
+    """Return a new writer with some layers of a BERT (names as in its safetensors file)."""
     net = WriterNet(config, words)
-    table: dict[str, Tensor] = {}
-    for name, value in weights.items():
-        table[name.removeprefix("bert.")] = torch.as_tensor(value).float()
-    state = {
-        "norm.weight": table["embeddings.LayerNorm.weight"],
-        "norm.bias": table["embeddings.LayerNorm.bias"],
-        "places": table["embeddings.position_embeddings.weight"][:LONGEST],
+    table = _our_names(weights)
+    kinds = table["types.weight"]
+    given = {
+        "norm.weight": table["norm.weight"],
+        "norm.bias": table["norm.bias"],
+        "places": table["places.weight"][:LONGEST],
+        # BERT has two types of tokens; the writer's third, what is written, starts near the first.
+        "kinds": torch.cat([kinds, kinds[:1] + 0.02 * torch.randn_like(kinds[:1])]),
     }
-    # BERT has two types of tokens; the writer's third, what is written, starts near the first.
-    kinds = table["embeddings.token_type_embeddings.weight"]
-    new = net.kinds.detach()[WRITTEN:]
-    if kinds.shape[1] == new.shape[1]:
-        kinds = torch.cat([kinds, kinds[:1] + new])
-    state["kinds"] = kinds
     for place, number in enumerate(layers):
-        for theirs, ours in BERT_PARTS.items():
-            for kind in ("weight", "bias"):
-                name = f"encoder.layer.{number}.{theirs}.{kind}"
-                if name not in table:
-                    raise BadInput(
-                        f"The base model has no '{name}'. Give layers that it has, of a BERT."
-                    )
-                state[f"layers.{place}.{ours}.{kind}"] = table[name]
-    own = net.state_dict()
-    for name, value in state.items():
-        if value.shape != own[name].shape:
-            raise BadInput(
-                f"The base model is of another size than the model whose words it is to share ('{name}')."
-            )
-    net.load_state_dict(own | state)
+        for name, value in table.items():
+            if name.startswith(f"layers.{number}."):
+                given[name.replace(f".{number}.", f".{place}.", 1)] = value
+    kind = f"a BERT with the layers {', '.join(map(str, layers))}, as wide as the encoder"
+    _take(net, given, ("norm.", "places", "kinds", "layers."), kind)
     return net
 
 
@@ -598,76 +495,48 @@ class TagNet(nn.Module):
         return self.tag(states).float(), self.answers(states).float(), states
 
     def frame(self, edges: Tensor) -> Tensor:
-        """The states of [CLS] and the mean ones of answer and label, side by side (pairs × 3 · width) → the logits of
-        the frames, the last of which is none."""
+        """Turn the states of [CLS] and the mean ones of answer and label, side by side (pairs × 3 · width), into the
+        logits of the frames, the last of which is none."""
         logits: Tensor = self.frame_out(torch.tanh(self.frame_hidden(edges)))
         return logits.float()
 
 
-MPNET_PARTS = {
-    "attention.attn.q": "attention.query",
-    "attention.attn.k": "attention.key",
-    "attention.attn.v": "attention.value",
-    "attention.attn.o": "attention.output",
-    "attention.LayerNorm": "attention_norm",
-    "intermediate.dense": "wide",
-    "output.dense": "narrow",
-    "output.LayerNorm": "norm",
-}
 _MPNET_ADDED = 4  # tokens that MPNet's vocabulary has before BERT's
 _MPNET_PLACES = 2  # places that no token has
 
 
 def from_mpnet(weights: Mapping[str, Any]) -> TagNet:
-    """A new tagger over an MPNet (names as in its safetensors file). Its tokens get BERT's numbers:
+    """Return a new tagger over an MPNet (names as in its safetensors file). Its tokens get BERT's numbers:
     the vocabulary is BERT's, behind four tokens of its own, which stand in for BERT's [CLS] and [SEP]."""
-    table = {
-        name.removeprefix("mpnet."): torch.as_tensor(value).float()
-        for name, value in weights.items()
-    }
-    if "encoder.relative_attention_bias.weight" not in table:
+    table = _our_names(weights)
+    if "relative.weight" not in table:
         raise BadInput("The base model has no distances between tokens: give an MPNet.")
-    words = table["embeddings.word_embeddings.weight"]
-    own_words = words[_MPNET_ADDED:-1].clone()  # without its mask
+    own_words = table["words.weight"][_MPNET_ADDED:-1].clone()  # without its mask
     for token, sign in ((PAD, 1), (BEGIN, 0), (END, 2)):
-        own_words[token] = words[sign]
-    width = words.shape[1]
-    relative = table["encoder.relative_attention_bias.weight"]
-    places = table["embeddings.position_embeddings.weight"][_MPNET_PLACES:]
-    given = {
-        "encoder.words.weight": own_words,
-        "encoder.places.weight": places,
-        "encoder.types.weight": words.new_zeros(2, width),
-        "encoder.norm.weight": table["embeddings.LayerNorm.weight"],
-        "encoder.norm.bias": table["embeddings.LayerNorm.bias"],
-        "encoder.relative.weight": relative,
-    }
-    layers = sum(name.endswith(".output.dense.weight") for name in table)
-    for number in range(layers):
-        for theirs, ours in MPNET_PARTS.items():
-            for kind in ("weight", "bias"):
-                value = table[f"encoder.layer.{number}.{theirs}.{kind}"]
-                given[f"encoder.layers.{number}.{ours}.{kind}"] = value
-    inner = len(table["encoder.layer.0.intermediate.dense.bias"])
+        own_words[token] = table["words.weight"][sign]
+    vocabulary, width = own_words.shape
+    table["words.weight"] = own_words
+    table["places.weight"] = table["places.weight"][_MPNET_PLACES:]
+    table["types.weight"] = own_words.new_zeros(2, width)
     net = TagNet(
         CompactConfig(
-            vocabulary=len(own_words),
+            vocabulary=vocabulary,
             width=width,
-            heads=relative.shape[1],
-            inner=inner,
-            positions=len(places),
-            layers=layers,
+            heads=table["relative.weight"].shape[1],
+            inner=len(table["layers.0.wide.bias"]),
+            positions=len(table["places.weight"]),
+            layers=sum(name.endswith(".wide.bias") for name in table),
             early=0,
             epsilon=1e-5,
-            buckets=len(relative),
+            buckets=len(table["relative.weight"]),
         )
     )
-    _take_encoder(net, given, "an MPNet")
+    _take(net.encoder, table, ("",), "an MPNet")
     return net
 
 
 def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """The mean state of a span of each pair (pairs × width)."""
+    """Return the mean state of a span of each pair (pairs × width)."""
     at = torch.arange(states.shape[1], device=states.device)
     inside = ((at >= first[:, None]) & (at <= last[:, None])).to(states.dtype)
     total = torch.einsum("pt,ptw->pw", inside, states)
@@ -681,21 +550,21 @@ def mean_states(states: Tensor, first: Tensor, last: Tensor) -> Tensor:
 # forward one. Biases, norms and the steps of the int8 codes are its own, too. The exported form
 # (`graphs.py`) refers to the frozen matrices where they lie, so that only the additions are stored.
 
-FROZEN = ("query.weight key.weight value.weight output.weight wide.weight narrow.weight").split()
+FROZEN = tuple(f"{name}.weight" for name in "query key value output wide narrow".split())
 """The ends of the names of matrices that are the verifier's."""
 TABLES = ("words.weight", "places.weight", "types.weight", "encoder.norm.")
 
 
-class LowRank(nn.Module):
-    """A product of two thin matrices, which begins as zero."""
+class AdaptedLinear(QuantizedLinear):
+    """A linear layer with the product of two thin matrices beside its own, which begins as zero."""
 
     def __init__(self, inputs: int, outputs: int, rank: int) -> None:
-        super().__init__()
+        super().__init__(inputs, outputs)
         self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5)
         self.up = nn.Parameter(torch.zeros(outputs, rank))
 
     def forward(self, values: Tensor) -> Tensor:
-        return F.linear(F.linear(values, self.down), self.up)
+        return super().forward(values) + F.linear(F.linear(values, self.down), self.up)
 
 
 class Bottleneck(nn.Module):
@@ -716,61 +585,40 @@ class SupportNet(nn.Module):
 
     def __init__(self, config: CompactConfig, rank: int, inner: int) -> None:
         super().__init__()
-        self.config = config
-        self.rank = rank
-        self.inner = inner
         self.encoder = CompactEncoder(config)
         width = config.width
-        layers = range(config.layers)
-        self.query = nn.ModuleList(LowRank(width, width, rank) for _ in layers)
-        self.value = nn.ModuleList(LowRank(width, width, rank) for _ in layers)
-        self.beside = nn.ModuleList(Bottleneck(width, inner) for _ in layers)
+        for layer in self.encoder.layers:
+            assert isinstance(layer, CompactLayer)
+            layer.attention.query = AdaptedLinear(width, width, rank)
+            layer.attention.value = AdaptedLinear(width, width, rank)
+            _share_scale(layer.attention)
+            layer.beside = Bottleneck(width, inner)
         self.support = Score(width)
 
     def freeze(self) -> None:
         """Let only what is the judge's own learn."""
-        for name, parameter in self.encoder.named_parameters(prefix="encoder"):
-            if name.endswith(tuple(FROZEN)) or any(table in name for table in TABLES):
-                parameter.requires_grad_(False)
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(not _is_shared(name))
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         """Compile what is nearly all of the work."""
-        for layer in self.encoder.layers:
-            layer.compile(*arguments, **options)
+        self.encoder.compile_layers(*arguments, **options)
 
     def forward(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
-        """Pairs × tokens each → logits (pairs)."""
-        states = self.encoder.embed(ids, types)
-        attended = mask[:, None, None, :]
-        for number in range(self.config.layers):
-            states = self._layer(number, states, attended)
+        """Return the logits of pairs (pairs × tokens each)."""
+        states = self.encoder.late(self.encoder.early(ids, types, mask), mask)
         logits: Tensor = self.support(states)
         return logits.float()
 
-    def _layer(self, number: int, states: Tensor, mask: Tensor) -> Tensor:
-        """The encoder's layer with the additions of its adapters."""
-        layer: Any = self.encoder.layers[number]
-        attention = layer.attention
-        query = attention.query(states) + self.query[number](states)
-        value = attention.value(states) + self.value[number](states)
-        context = F.scaled_dot_product_attention(
-            attention.split(query),
-            attention.split(attention.key(states)),
-            attention.split(value),
-            mask,
-        )
-        output = attention.output(context.transpose(-3, -2).flatten(-2))
-        states = layer.attention_norm(states + layer.dropout(output))
-        inner = layer.narrow(gelu(layer.wide(states))) + self.beside[number](states)
-        normed: Tensor = layer.norm(states + layer.dropout(inner))
-        return normed
+
+def _is_shared(name: str) -> bool:
+    return name.endswith(FROZEN) or any(table in name for table in TABLES)
 
 
 def own_weights(net: SupportNet) -> dict[str, Tensor]:
-    """What the judge does not share with the verifier."""
+    """Return what the judge does not share with the verifier."""
     own = {}
     for name, value in net.state_dict().items():
-        shared = name.endswith(tuple(FROZEN)) or any(table in name for table in TABLES)
-        if not shared:
+        if not _is_shared(name):
             own[name] = value.detach().cpu()
     return own

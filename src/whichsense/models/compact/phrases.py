@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
 from functools import cache, cached_property
+from operator import and_
 from pathlib import Path
 
 # The words of a question and of all its rewrites side by side: which are new, and which differ
@@ -27,9 +28,9 @@ _WORD = re.compile(
     rf"{DATE.pattern}|\b(?:Jr|Sr)\.|\d{{1,3}}(?:,\d{{3}})+|[^\W_]+(?:['’.\-–/&][^\W_]+)*|[^\w\s]",
     re.IGNORECASE,
 )
-_YEARS = re.compile(r"(?:1\d|20)\d\d(?:s|[-–](?:\d{2}|\d{4}|present))?$", re.IGNORECASE)
+_YEARS = re.compile(r"(?:1\d|20)\d\d(?:s|[-–](?:\d{2}|\d{4}|present))?", re.IGNORECASE)
 _ORDINAL = re.compile(
-    r"(?:\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)$",
+    r"(?:\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)",
     re.IGNORECASE,
 )
 _LONGEST = 120  # words of a rewrite that are looked at
@@ -68,33 +69,28 @@ _CLOSED = {
 }
 _KIND_OF = {word: kind for kind, text in _CLOSED.items() for word in text.split()}
 FUNCTION_KINDS = frozenset({Kind.MARK, *_CLOSED})
-# The first that matches.
-_FORMS = (
-    (Kind.DATE, re.compile(rf"(?:{DATE.pattern})$", re.IGNORECASE)),
-    (Kind.YEAR, _YEARS),
-    (Kind.ORDINAL, _ORDINAL),
-    (Kind.NUMBER, re.compile(r"\d")),
-    (Kind.NAME, re.compile(r"[^\W\d_]")),
-    (Kind.ING, re.compile(r".*ing$")),
-    (Kind.ED, re.compile(r".*ed$")),
-    (Kind.LY, re.compile(r".*ly$")),
-)
+_ENDINGS = {"ing": Kind.ING, "ed": Kind.ED, "ly": Kind.LY}
 
 
 def kind_of(word: str) -> Kind:
-    """
+    """Return what kind of word it is.
+
     >>> [kind_of(word).value for word in ("the", "2017-18", "May 5, 2017", "7th", "Rome", "filmed", "?")]
     ['article', 'year', 'date', 'ordinal', 'name', 'ed', 'mark']
     """
-    lower = word.lower()
     if not word[0].isalnum():
         return Kind.MARK
-    if lower in _KIND_OF:
-        return _KIND_OF[lower]
-    for kind, form in _FORMS:
-        if form.match(word) and (kind is not Kind.NAME or word[0].isupper()):
+    if word.lower() in _KIND_OF:
+        return _KIND_OF[word.lower()]
+    for kind, form in ((Kind.DATE, DATE), (Kind.YEAR, _YEARS), (Kind.ORDINAL, _ORDINAL)):
+        if form.fullmatch(word):
             return kind
-    return Kind.WORD
+    if word[0].isdecimal():
+        return Kind.NUMBER
+    if word[0].isupper():
+        return Kind.NAME
+    endings = (kind for ending, kind in _ENDINGS.items() if word.endswith(ending))
+    return next(endings, Kind.WORD)
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ class Words:
         return len(self.places)
 
     def span(self, start: int, end: int) -> str:
-        """The text of the words from `start` up to `end`."""
+        """Return the text of the words from `start` up to `end`."""
         return self.text[self.places[start][0] : self.places[end - 1][1]]
 
     def word(self, place: int) -> str:
@@ -119,7 +115,8 @@ class Words:
 
 
 def split_words(text: str) -> Words:
-    """
+    """Return the words of a text, without the marks that it ends with.
+
     >>> split_words("Who won on July 4, 1776?").bare
     ('who', 'won', 'on', 'july 4, 1776')
     """
@@ -159,23 +156,16 @@ class AlignedRewrite:
     def is_core(self) -> tuple[bool, ...]:
         """The words that an option is about: content words that differ between rewrites; where there is none, any
         word that differs; then what is new; then all content."""
-        count = range(len(self.words))
-        differing = [self.varies[i] > 0 for i in count]
-        marked = [kind is Kind.MARK for kind in self.words.kinds]
-        choices = (
-            [differing[i] and self.is_content[i] for i in count],
-            [differing[i] and not marked[i] for i in count],
-            [self.new[i] and self.is_content[i] for i in count],
-            list(self.is_content),
-        )
-        for choice in choices:
-            if any(choice):
-                return tuple(choice)
-        return (True,) * len(self.words)
+        differing = [share > 0 for share in self.varies]
+        spoken = [kind is not Kind.MARK for kind in self.words.kinds]
+        pairs = ((differing, self.is_content), (differing, spoken), (self.new, self.is_content))
+        choices = [tuple(map(and_, *pair)) for pair in pairs]
+        choices.append(self.is_content)
+        return next(filter(any, choices), (True,) * len(self.words))
 
 
 def align(question: str, rewrites: Sequence[str]) -> list[AlignedRewrite]:
-    """The rewrites with what each of their words shares with the question and with the other rewrites.
+    """Return the rewrites with what each of their words shares with the question and with the other rewrites.
 
     >>> film, book = align("Who wrote Dune?", ["Who wrote the film Dune?", "Who wrote the book Dune?"])
     >>> [film.words.bare[i] for i in range(len(film.words)) if film.is_core[i]]
@@ -185,24 +175,19 @@ def align(question: str, rewrites: Sequence[str]) -> list[AlignedRewrite]:
     every = [split_words(rewrite) for rewrite in rewrites]
     aligned = []
     for number, words in enumerate(every):
-        shared_with_question = _shared(asked, words)
-        new = tuple(not shared for shared in shared_with_question)
-        others = [other for place, other in enumerate(every) if place != number]
-        lacking = [0] * len(words)
-        for other in others:
-            for place, shared in enumerate(_shared(other, words)):
-                lacking[place] += not shared
+        new = tuple(not shared for shared in _shared(asked, words))
+        others = every[:number] + every[number + 1 :]
+        varies = tuple(map(float, new))
         if others:
-            varies = tuple(count / len(others) for count in lacking)
-        else:
-            varies = tuple(map(float, new))
+            columns = zip(*(_shared(other, words) for other in others), strict=True)
+            varies = tuple(column.count(False) / len(others) for column in columns)
         texts = tuple(f" {' '.join(other.bare)} " for other in others)
         aligned.append(AlignedRewrite(words, new, varies, texts))
     return aligned
 
 
 def _shared(other: Words, words: Words) -> list[bool]:
-    """Which of the words the other text has, too, in the same order."""
+    """Return which of the words the other text has, too, in the same order."""
     shared = [False] * len(words)
     matcher = SequenceMatcher(None, other.bare, words.bare, autojunk=False)
     for _, start, size in matcher.get_matching_blocks():
@@ -217,7 +202,6 @@ Phrase = tuple[int, int]
 _PHRASES_LONGEST = 14  # words
 _OPENING = frozenset("\"“('‘")
 _CLOSING = frozenset("\"”)'’.")
-_DATE_COMMA = re.compile(r", (?=\d{4})")
 # What a phrase of good English does not begin or end with.
 NEVER_FIRST = (Kind.CONJUNCTION, Kind.AUXILIARY)
 NEVER_LAST = (Kind.ARTICLE, Kind.PREPOSITION, Kind.CONJUNCTION, Kind.AUXILIARY, Kind.WH)
@@ -239,30 +223,32 @@ def without_commas(text: str) -> str:
     >>> without_commas("on January 22, 2015, in Rome, Italy")
     'on January 22 of 2015 in Rome Italy'
     """
-    text = DATE.sub(lambda date: _DATE_COMMA.sub(" of ", date.group()), text)
+    text = DATE.sub(lambda date: date[0].replace(", ", " of "), text)
     return " ".join(text.replace(",", " ").split())
 
 
 def list_phrases(rewrite: AlignedRewrite) -> list[Phrase]:
     """Return every phrase that an option may be made of."""
-    words = rewrite.words
+    count = len(rewrite.words)
     phrases = []
-    for start in range(len(words)):
-        if words.kinds[start] is Kind.MARK and words.word(start) not in _OPENING:
+    for start in range(count):
+        if _is_mark(rewrite.words, start, but=_OPENING):
             continue
-        for end in range(start + 1, min(len(words), start + _PHRASES_LONGEST) + 1):
-            last = end - 1
-            if words.kinds[last] is Kind.MARK and words.word(last) not in _CLOSING:
-                continue
-            if any(rewrite.is_core[start:end]) and _is_whole(rewrite, start, end):
+        for end in range(start + 1, min(count, start + _PHRASES_LONGEST) + 1):
+            is_closed = not _is_mark(rewrite.words, end - 1, but=_CLOSING)
+            if is_closed and any(rewrite.is_core[start:end]) and _is_whole(rewrite, start, end):
                 phrases.append((start, end))
-    if not phrases and len(words):
-        phrases.append((0, min(len(words), _PHRASES_LONGEST)))
+    if not phrases and count:
+        phrases.append((0, min(count, _PHRASES_LONGEST)))
     return phrases
 
 
+def _is_mark(words: Words, place: int, but: frozenset[str]) -> bool:
+    return words.kinds[place] is Kind.MARK and words.word(place) not in but
+
+
 def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
-    """Whether a span could be a phrase: it has content, no loose function word at an end, and cuts no name that
+    """Return whether a span could be a phrase: it has content, no loose function word at an end, and cuts no name that
     differs from rewrite to rewrite."""
     kinds = rewrite.words.kinds
     if _differs_in_wh(rewrite):
@@ -278,7 +264,7 @@ def _is_whole(rewrite: AlignedRewrite, start: int, end: int) -> bool:
 
 
 def _differs_in_wh(rewrite: AlignedRewrite) -> bool:
-    """Whether only function words differ, and a wh-word is one of them."""
+    """Return whether only function words differ, and a wh-word is one of them."""
     core = []
     for kind, is_core in zip(rewrite.words.kinds, rewrite.is_core, strict=True):
         if is_core:
@@ -287,7 +273,7 @@ def _differs_in_wh(rewrite: AlignedRewrite) -> bool:
 
 
 def _cuts_name(rewrite: AlignedRewrite, place: int) -> bool:
-    """Whether the words on both sides of a place belong to one name: "House of | Commons", "New | York"."""
+    """Return whether the words on both sides of a place belong to one name: "House of | Commons", "New | York"."""
     kinds = rewrite.words.kinds
     bare = rewrite.words.bare
     before, behind = place - 1, place
@@ -309,37 +295,28 @@ Features = dict[str, float]
 
 
 def phrase_features(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
-    """What is inside, what is left out, and the words at both ends; features that are 0 are left out."""
+    """Return what is inside, what is left out, and the words at both ends; features that are 0 are left out."""
     features = {**_counts(rewrite, phrase), **_edges(rewrite, phrase)}
     return {name: float(value) for name, value in features.items() if value}
 
 
 def _counts(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
     places = range(*phrase)
-    inside = set(places)
-    core = {place for place, is_core in enumerate(rewrite.is_core) if is_core}
-    left_out = core - inside
-    new_core = {place for place in core if rewrite.new[place]}
-    content = [place for place in inside if rewrite.is_content[place]]
-    kinds = rewrite.words.kinds
+    content = [place for place in places if rewrite.is_content[place]]
+    new = [place for place in content if rewrite.new[place]]
     old = [place for place in content if not rewrite.new[place]]
-    size = len(inside)
-    said = " ".join(rewrite.words.bare[place] for place in places)
+    kinds = rewrite.words.kinds[phrase[0] : phrase[1]]
+    size = len(places)
+    said = " ".join(rewrite.words.bare[phrase[0] : phrase[1]])
     repeats = sum(f" {said} " in other for other in rewrite.others)
+    old_shared = sum(rewrite.varies[place] == 0 for place in old)
     return {
+        **_core_counts(rewrite, set(places)),
         "in other rewrites": repeats / max(len(rewrite.others), 1),
         "in some other rewrite": repeats > 0,
-        "core left out": min(len(left_out), 6),
-        "core share": len(core & inside) / max(len(core), 1),
-        "all core": not left_out,
-        "new core left out": len(new_core - inside),
-        "new core inside": len(new_core & inside),
-        "some new core": bool(new_core & inside) or not new_core,
-        "old shared inside": sum(rewrite.varies[place] == 0 for place in old),
-        "old varied inside": sum(rewrite.varies[place] > 0 for place in old),
-        "new shared inside": sum(
-            rewrite.new[place] and rewrite.varies[place] == 0 for place in content
-        ),
+        "old shared inside": old_shared,
+        "old varied inside": len(old) - old_shared,
+        "new shared inside": sum(rewrite.varies[place] == 0 for place in new),
         "function words": size - len(content),
         "size": min(size, 10),
         "one word": size == 1,
@@ -347,8 +324,22 @@ def _counts(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
         "over six words": size > 6,
         "content words": min(len(content), 6),
         "no content": not content,
-        "has wh": any(kinds[place] is Kind.WH for place in inside),
-        "has auxiliary": any(kinds[place] is Kind.AUXILIARY for place in inside),
+        "has wh": Kind.WH in kinds,
+        "has auxiliary": Kind.AUXILIARY in kinds,
+    }
+
+
+def _core_counts(rewrite: AlignedRewrite, inside: set[int]) -> Features:
+    core = {place for place, is_core in enumerate(rewrite.is_core) if is_core}
+    left_out = core - inside
+    new_core = {place for place in core if rewrite.new[place]}
+    return {
+        "core left out": min(len(left_out), 6),
+        "core share": len(core & inside) / max(len(core), 1),
+        "all core": not left_out,
+        "new core left out": len(new_core - inside),
+        "new core inside": len(new_core & inside),
+        "some new core": bool(new_core & inside) or not new_core,
     }
 
 
@@ -387,7 +378,7 @@ def _edges(rewrite: AlignedRewrite, phrase: Phrase) -> Features:
 
 
 def _token(rewrite: AlignedRewrite, place: int) -> str:
-    """A function word as it is, another by its kind; "^" and "$" beyond the ends."""
+    """Return a function word as it is, another by its kind; "^" and "$" beyond the ends."""
     if place < 0:
         return "^"
     if place >= len(rewrite.words):
@@ -433,8 +424,8 @@ def load_ranker(name: str) -> Ranker:
 
 
 def by_expectation(texts: Sequence[str], scores: Sequence[float]) -> list[tuple[int, float]]:
-    """The most probable texts, ordered by their expected overlap with the right one, which scores make more or less
-    probable: (place, overlap).
+    """Return the most probable texts, ordered by their expected overlap with the right one, which scores make more
+    or less probable: (place, overlap).
 
     >>> places = by_expectation(["the film", "the 1961 film", "the 1961 film version"], [1.0, 0.9, 0.8])
     >>> [place for place, _ in places]
@@ -456,7 +447,8 @@ def by_expectation(texts: Sequence[str], scores: Sequence[float]) -> list[tuple[
 
 
 def overlap(text: str, right: str) -> float:
-    """The longest common substring as a share of each text; what is missing counts a little more than what is too much.
+    """Return the longest common substring as a share of each text; what is missing counts a little more than what is
+    too much.
 
     >>> overlap("the film", "film"), overlap("film", "the film")
     (0.775, 0.725)

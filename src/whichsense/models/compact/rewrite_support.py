@@ -48,7 +48,7 @@ class Support:
     """Whole numbers: 2,022,044 does not support 044."""
 
     def holds(self, inserted: str) -> bool:
-        """Whether an insertion is supported and does not give the answer away."""
+        """Return whether an insertion is supported and does not give the answer away."""
         if inserted and same_answer(inserted, self.answer):
             return False
         new = words(inserted)
@@ -62,7 +62,7 @@ class Support:
         return all(self._says(word) for word in new)
 
     def tells_apart(self, rewrite: str, others: Sequence[Support]) -> bool:
-        """Whether a rewrite has a word that the evidence of no other answer has."""
+        """Return whether a rewrite has a word that the evidence of no other answer has."""
         for word in words(rewrite):
             if not any(other._says(word) for other in others):
                 return True
@@ -119,7 +119,7 @@ def _supporting_texts(scene: Scene, target: Target, *, policy: Policy) -> list[s
 
 
 def beside(scene: Scene, target: Target) -> list[list[str]]:
-    """For each passage with the answer, its title and the sentences that hold the answer."""
+    """Return for each passage with the answer its title and the sentences that hold the answer."""
     texts = []
     for place, spans in target.marked.items():
         pair = scene.evidence.pairs[place]
@@ -135,7 +135,7 @@ def beside(scene: Scene, target: Target) -> list[list[str]]:
 
 
 def _sentences_at(text: str, starts: Sequence[int]) -> list[str]:
-    """The sentences that hold one of these characters."""
+    """Return the sentences that hold one of these characters."""
     sentences = []
     for begin, end in sentence_spans(text):
         if any(begin <= start < end for start in starts):
@@ -144,7 +144,7 @@ def _sentences_at(text: str, starts: Sequence[int]) -> list[str]:
 
 
 def _without_lives(text: str) -> str:
-    """A text without the dates of people's lives: the writer takes such a year for that of a work.
+    """Return a text without the dates of people's lives: the writer takes such a year for that of a work.
 
     >>> _without_lives("Hart (May 2, 1895 – November 22, 1943) wrote Cats (1931) and Dogs (1931–1934).")
     'Hart  wrote Cats (1931) and Dogs (1931–1934).'
@@ -153,7 +153,7 @@ def _without_lives(text: str) -> str:
 
 
 def _neutral(said: Set[str]) -> frozenset[str]:
-    """The neutral words that do not contradict what is said: a novel is not a film.
+    """Return the neutral words that do not contradict what is said: a novel is not a film.
 
     >>> "film" in _neutral({"dune", "novel"}), "book" in _neutral({"dune", "novel"}), "film" in _neutral({"dune"})
     (False, True, True)
@@ -165,7 +165,8 @@ def _neutral(said: Set[str]) -> frozenset[str]:
 
 
 def _heads(answer: str) -> list[list[str]]:
-    """The words of an answer, and of a place those before its comma, which name it too. A date has no such part.
+    """Return the words of an answer, and of a place those before its comma, which name it too. A date has no such
+    part.
 
     >>> _heads("Stockholm, Sweden"), _heads("May 5, 1997")
     ([['stockholm', 'sweden'], ['stockholm']], [['may', '5', '1997']])
@@ -177,7 +178,7 @@ def _heads(answer: str) -> list[list[str]]:
 
 
 def _contains(row: Sequence[str], part: Sequence[str]) -> bool:
-    """Whether some words stand in a row among others. An empty part does not."""
+    """Return whether some words stand in a row among others. An empty part does not."""
     if not part:
         return False
     for first in range(len(row) - len(part) + 1):
@@ -187,7 +188,7 @@ def _contains(row: Sequence[str], part: Sequence[str]) -> bool:
 
 
 def _numbers(text: str) -> set[str]:
-    """The numbers of a text, whole.
+    """Return the numbers of a text, whole.
 
     >>> sorted(_numbers("At 7:30 p.m., 2,022,044 of 1990's."))
     ['1990', '2,022,044', '7:30']
@@ -196,7 +197,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _name_pairs(text: str) -> set[tuple[str, str]]:
-    """The stems of adjacent capitalized words.
+    """Return the stems of adjacent capitalized words.
 
     >>> sorted(_name_pairs("in the New Zealand of Sir Edmund Hillary"))
     [('edmund', 'hillari'), ('new', 'zealand'), ('sir', 'edmund')]
@@ -223,7 +224,7 @@ _LEAST_MASS = 0.02  # of the best mention's: weaker ones only share the answer's
 
 
 def telling(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """The best of an answer's spans, and the others that are not much weaker."""
+    """Return the best of an answer's spans, and the others that are not much weaker."""
     strong = list(spans[:1])
     for span in spans[1:]:
         if span.score >= _LEAST_MASS * spans[0].score:
@@ -232,8 +233,8 @@ def telling(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def locate(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
-    """Every span of every passage that has the tokens of an answer or of a string like it. If `told`, only spans that
-    the reader proposes, as long as there are any."""
+    """Find every span of every passage that has the tokens of an answer or of a string like it. If `told`, only spans
+    that the reader proposes, as long as there are any."""
     mentions: list[Mention] = []
     for answer in scene.answers:
         if same_answer(answer.text, candidate.answer):
@@ -261,7 +262,7 @@ def locate(scene: Scene, candidate: Candidate, *, told: bool = False) -> Target:
 def _token_spellings(
     scene: Scene, candidate: Candidate, mentions: Sequence[Mention]
 ) -> list[list[int]]:
-    """The tokens of an answer, of its spans and of its probable mentions."""
+    """Return the tokens of an answer, of its spans and of its probable mentions."""
     texts = {candidate.answer}
     for span in candidate.spans:
         texts.add(span.passage.text[span.start : span.end])
@@ -278,8 +279,8 @@ def _token_spellings(
 
 
 def places_read(marked: Places, mentions: Sequence[Mention]) -> Places:
-    """The marked spans that overlap a mention which is not much weaker than the best. A title that is the answer counts
-    for all spans of its passage."""
+    """Return the marked spans that overlap a mention which is not much weaker than the best. A title that is the answer
+    counts for all spans of its passage."""
     best = max((mention.mass for mention in mentions), default=0.0)
     read: dict[int, set[tuple[int, int]]] = {}
     for mention in mentions:
@@ -299,16 +300,29 @@ def places_read(marked: Places, mentions: Sequence[Mention]) -> Places:
 def _spans_of(
     pair: Pair, tokens: Sequence[int], vocabulary: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """The spans of a row of tokens in a pair's title and text, as whole words."""
-    wanted = list(tokens)
+    """Return the spans of a row of tokens in a pair's title and text, as whole words."""
     spans = []
-    for first, last in (pair.title, pair.text):
-        for start in range(first, last - len(wanted) + 1):
-            end = start + len(wanted)
-            # The first token is compared alone: a slice for every place would be slow.
-            if pair.ids[start] != wanted[0] or pair.ids[start:end] != wanted:
-                continue
-            if end < last and vocabulary[pair.ids[end]].startswith("##"):
-                continue  # it goes on within a word
-            spans.append((start, end))
+    for begin, end in (pair.title, pair.text):
+        for first, last in find_tokens(pair.ids[begin:end], tokens, vocabulary):
+            spans.append((begin + first, begin + last))
+    return spans
+
+
+def find_tokens(
+    row: Sequence[int], wanted: Sequence[int], vocabulary: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Return where some tokens stand in a row as whole words: (first, last + 1).
+
+    >>> find_tokens([1, 2, 1, 1], [1], ["the", "art", "##ist"])
+    [(2, 3), (3, 4)]
+    """
+    row, wanted = list(row), list(wanted)
+    spans = []
+    for start, token in enumerate(row):
+        end = start + len(wanted)
+        # The first token is compared alone: a slice for every place would be slow.
+        if token == wanted[0] and row[start:end] == wanted:
+            # "art" does not stand in "art ##ist".
+            if end == len(row) or not vocabulary[row[end]].startswith("##"):
+                spans.append((start, end))
     return spans

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, compress, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whichsense.models.compact import writer
-from whichsense.models.compact import writer as compact_writer
 from whichsense.models.compact.encoder import LONGEST_QUESTION, Floats, Pieces, question_words
 from whichsense.models.compact.rewrite_support import (
     Support,
@@ -35,7 +34,6 @@ from whichsense.models.compact.writer import (
     Prompt,
     Surfaces,
     Window,
-    Writer,
     answering,
     applied,
     changes,
@@ -54,14 +52,14 @@ _PER_QUESTION = (
 
 
 def order_passages(scene: Scene, target: Target) -> list[int]:
-    """Places of the passages that hold the answer, then of the others, best first."""
+    """Return places of the passages that hold the answer, then of the others, best first."""
     passages = range(len(scene.evidence.hits))
     others = [place for place in passages if place not in target.marked]
     return [*target.marked, *others]
 
 
 def windows(scene: Scene, target: Target) -> list[Window]:
-    """The windows for a rewrite: of the answer's own passages first, then of the best of the others."""
+    """Return the windows for a rewrite: of the answer's own passages first, then of the best of the others."""
     places = order_passages(scene, target)[:_PER_REWRITE]
     return [_window(scene, place, target) for place in places]
 
@@ -80,7 +78,7 @@ def _window(scene: Scene, place: int, target: Target) -> Window:
 
 
 def likelihoods(scene: Scene, questions: Sequence[str], targets: Sequence[Target]) -> Floats:
-    """The log probability of each answer to each question, given a window for each answer (questions × answers):
+    """Return the log probability of each answer to each question, given a window for each answer (questions × answers):
     REFUEL's verification score."""
     shared: list[Window] = []
     for target in targets:
@@ -124,12 +122,13 @@ _MOST = 4  # rewrites for each answer
 def phrase_rewrites(
     scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[list[Option]]:
-    """For each answer the rewrites with phrases of its evidence, the most promising first."""
+    """Return for each answer the rewrites with phrases of its evidence, the most promising first."""
     around = [beside(scene, target) for target in targets]
     rewrites = []
     for place, supported in enumerate(told):
-        others = [*around[:place], *around[place + 1 :]]
-        elsewhere = _spaced_words(" ".join(_flatten(others)))
+        others = chain(around[:place], around[place + 1 :])
+        texts = chain.from_iterable(chain.from_iterable(others))
+        elsewhere = _spaced_words(" ".join(texts))
         best: dict[str, tuple[float, Option]] = {}
         for phrase, worth in _phrases(scene, around[place]):
             if not _is_usable(scene, phrase, elsewhere, supported):
@@ -143,15 +142,8 @@ def phrase_rewrites(
     return rewrites
 
 
-def _flatten(around: Sequence[Sequence[Sequence[str]]]) -> Iterator[str]:
-    """All texts beside some answers."""
-    for passages in around:
-        for texts in passages:
-            yield from texts
-
-
 def _phrases(scene: Scene, around: Sequence[Sequence[str]]) -> Iterator[tuple[str, float]]:
-    """The phrases beside an answer and their worth, which is less in passages that support the answer less."""
+    """Yield the phrases beside an answer and their worth, which is less in passages that support the answer less."""
     question = scene.evidence.question
     asked = asked_for(question)
     worth = {kind: values.get(asked, values[""]) for kind, values in _WORTH.items()}
@@ -171,7 +163,7 @@ def _phrases(scene: Scene, around: Sequence[Sequence[str]]) -> Iterator[tuple[st
 
 
 def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) -> bool:
-    """Whether a phrase tells the answer from the others, adds to the question, and is supported."""
+    """Return whether a phrase tells the answer from the others, adds to the question, and is supported."""
     return (
         _spaced_words(phrase) not in elsewhere
         and _adds_word(scene.evidence.question, phrase)
@@ -180,13 +172,13 @@ def _is_usable(scene: Scene, phrase: str, elsewhere: str, supported: Support) ->
 
 
 def _adds_word(question: str, phrase: str) -> bool:
-    """Whether a phrase has a word, behind its preposition, that the question does not have."""
+    """Return whether a phrase has a word, behind its preposition, that the question does not have."""
     known = {*words(question), "the"}
     return any(word not in known for word in words(phrase)[1:])
 
 
 def _option(question: str, phrase: str) -> Option | None:
-    """The question with the phrase; None if that has the same words as the question."""
+    """Return the question with the phrase; None if that has the same words as the question."""
     rewrite = insert_phrase(question, phrase)
     if key(rewrite) == key(question):
         return None
@@ -212,7 +204,8 @@ def insert_phrase(question: str, phrase: str) -> str:
 
 
 def _end_of(name: str, question: str) -> int | None:
-    """The character at which a name ends in a question: spelt as in the title, or else with other punctuation."""
+    """Return the character at which a name ends in a question: spelt as in the title, or else with other
+    punctuation."""
     for pattern in (re.escape(name), r"\W+".join(words(name))):
         match = re.search(rf"\b{pattern}(?!\w)", question, re.IGNORECASE)
         if match:
@@ -221,7 +214,7 @@ def _end_of(name: str, question: str) -> int | None:
 
 
 def _spaced_words(text: str) -> str:
-    """The words of a text with a space before, between and behind them, to search for whole words."""
+    """Return the words of a text with a space before, between and behind them, to search for whole words."""
     return f" {' '.join(words(text))} "
 
 
@@ -251,13 +244,12 @@ class RewriteOptions:
 def rewrites(
     scene: Scene, targets: Sequence[Target], told: Sequence[Support]
 ) -> list[list[Rewrite]]:
-    """Several rewrites for each answer, best first; none if nothing fits. `told` is the support of each answer."""
+    """Return several rewrites for each answer, best first; none if nothing fits. `told` is the support of each
+    answer."""
     ranked = []
-    options = written(scene, targets, told)
-    for own, some in zip(told, options, strict=True):
+    for own, some in zip(told, written(scene, targets, told), strict=True):
         others = [other for other in told if other is not own]
-        scored = _score(scene, own, others, some)
-        scored.sort(key=lambda rewrite: -rewrite.score)
+        scored = sorted(_score(scene, own, others, some), key=lambda rewrite: -rewrite.score)
         ranked.append(scored[:_MOST_REWRITES])
     return ranked
 
@@ -265,8 +257,7 @@ def rewrites(
 def _score(
     scene: Scene, own: Support, others: Sequence[Support], some: RewriteOptions
 ) -> list[Rewrite]:
-    question = scene.evidence.question
-    features = of_rewrites(question, some.options, some.drawn)
+    features = of_rewrites(scene.evidence.question, some.options, some.drawn)
     scores = scene.compact.scorer.rewrite.values(features)
     scored = []
     for option, score in zip(some.options, scores, strict=True):
@@ -281,20 +272,15 @@ def written(
     """Everything that may be given for each answer."""
     phrases = phrase_rewrites(scene, targets, told)
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, _MOST_SAMPLES // len(targets)))
-    options = []
-    samples = draw_rewrites(scene.compact.writer, scene, targets, told, count)
-    for some, drawn in zip(phrases, samples, strict=True):
-        options.append(_join_options(some, drawn))
-    return options
+    samples = draw_rewrites(scene, targets, told, count)
+    return [_join_options(*both) for both in zip(phrases, samples, strict=True)]
 
 
 def draw_rewrites(
-    writer: Writer, scene: Scene, targets: Sequence[Target], told: Sequence[Support], count: int
+    scene: Scene, targets: Sequence[Target], told: Sequence[Support], count: int
 ) -> list[RewriteOptions]:
-    """`count` samples of a writer for each answer, and those of them that the evidence supports."""
-    question: list[int] = []
-    for word in question_words(scene.evidence.question):
-        question += scene.compact.model.tokenizer.ids(word)
+    """Draw `count` samples of the writer for each answer, and those of them that the evidence supports."""
+    question = list(chain.from_iterable(_asked(scene)))
     if not question or len(question) > LONGEST_QUESTION:
         return [RewriteOptions((), ()) for _ in targets]
     prompts = []
@@ -303,11 +289,15 @@ def draw_rewrites(
         prompts.append(_prompt(scene, target, targets, question))
         pieces.append(np.append(supported.pieces, question))
     longest = len(question) + _LONGER
-    samples = compact_writer.drawn(writer, prompts, pieces, count, longest=longest)
-    options = []
-    for each in zip(targets, told, samples, strict=True):
-        options.append(_collect_options(scene, *each))
-    return options
+    samples = writer.drawn(scene.compact.writer, prompts, pieces, count, longest=longest)
+    every = zip(targets, told, samples, strict=True)
+    return [_collect_options(scene, *each) for each in every]
+
+
+def _asked(scene: Scene) -> list[list[int]]:
+    """Return the word pieces of each of the question's words."""
+    tokenizer = scene.compact.model.tokenizer
+    return [tokenizer.ids(word) for word in question_words(scene.evidence.question)]
 
 
 def _join_options(phrases: Sequence[Option], drawn: RewriteOptions) -> RewriteOptions:
@@ -323,29 +313,23 @@ def _join_options(phrases: Sequence[Option], drawn: RewriteOptions) -> RewriteOp
 def _prompt(
     scene: Scene, target: Target, targets: Sequence[Target], question: Sequence[int]
 ) -> Prompt:
-    others = []
-    for other in targets:
-        if other is not target:
-            others.append(scene.tokens(other.answer))
-    answer = scene.tokens(target.answer)
-    return rewriting(question, answer, others, windows(scene, target))
+    others = [scene.tokens(other.answer) for other in targets if other is not target]
+    return rewriting(question, scene.tokens(target.answer), others, windows(scene, target))
 
 
 def _collect_options(
-    scene: Scene, target: Target, supported: Support, samples: Sequence[compact_writer.Sample]
+    scene: Scene, target: Target, supported: Support, samples: Sequence[writer.Sample]
 ) -> RewriteOptions:
-    """The samples for an answer as text, and the options among them."""
+    """Return the samples for an answer as text, and the options among them."""
     question = scene.evidence.question
-    model = scene.compact.model
-    vocabulary = model.words.vocabulary
-    asked = [model.tokenizer.ids(word) for word in question_words(question)]
+    vocabulary = scene.compact.model.words.vocabulary
+    asked = _asked(scene)
     surfaces = Surfaces(_spelling_texts(scene, target), vocabulary)
     options: dict[str, Option] = {}
     texts: list[str] = []
     for sample in samples:
-        edits: list[_TextEdit] = []
-        for edit in changes(asked, sample.tokens, vocabulary):
-            edits.append((edit, surfaces.written(edit.inserted)))
+        found = changes(asked, sample.tokens, vocabulary)
+        edits = [(edit, surfaces.written(edit.inserted)) for edit in found]
         texts.append(applied(question_words(question), edits))
         for text in _supported_rewrites(question, edits, supported):
             known = options.get(key(text))
@@ -360,23 +344,18 @@ def _collect_options(
 def _supported_rewrites(
     question: str, edits: Sequence[_TextEdit], supported: Support
 ) -> Iterator[str]:
-    """The question with all edits, and with each alone, which often suffices: those that are fluent and supported."""
-    choices = [edits]
-    if len(edits) > 1:
-        for edit in edits:
-            choices.append([edit])
-    for some in choices:
+    """Yield the question with all edits, and with each alone, which often suffices: those that are fluent and
+    supported."""
+    each = [[edit] for edit in edits] if len(edits) > 1 else []
+    for some in (edits, *each):
         text = applied(question_words(question), some)
-        if not _is_fluent(text, question):
-            continue
-        is_supported = all(supported.holds(inserted) for _, inserted in some)
-        if is_supported:
+        if _is_fluent(text, question) and all(supported.holds(said) for _, said in some):
             yield text
 
 
 def _is_fluent(text: str, question: str) -> bool:
-    """Whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does not end
-    within a phrase. What the question itself has is allowed.
+    """Return whether no word is doubled, no trigram comes again, no quotes or brackets are new, and the text does
+    not end within a phrase. What the question itself has is allowed.
 
     >>> good, bad = ("Who sang it?", "In which film?"), ("Who sang sang it?", 'Who sang "it?', "Who sang it in the?")
     >>> [_is_fluent(text, "Who sang it?") for text in (*good, *bad)]
@@ -384,15 +363,13 @@ def _is_fluent(text: str, question: str) -> bool:
     """
     after = words(text)
     before = words(question)
-    for first, second in itertools.pairwise(after):
-        if first == second:
-            return False
+    if any(first == second for first, second in pairwise(after)):
+        return False
     trigrams = list(zip(after, after[1:], after[2:], strict=False))
     if len(set(trigrams)) < len(trigrams):
         return False
-    for sign in '"(':
-        if text.count(sign) > question.count(sign):
-            return False
+    if any(text.count(sign) > question.count(sign) for sign in '"('):
+        return False
     new_end = after[-1:] != before[-1:]
     return not (new_end and after and after[-1] in PHRASE_OPENERS)
 
@@ -436,25 +413,16 @@ def candidates_of(scene: Scene, places: Sequence[int]) -> list[Candidate]:
 
 
 def rewrite_answers(scene: Scene, answers: Sequence[Candidate]) -> list[Reading]:
-    """A reading for each answer, no two rewrites alike, for a benchmark: the clumsiest edit is nearer to an annotator's
-    rewrite than none, and questions without one are not compared."""
-    if not answers:
-        return []
-    if len(answers) == 1:
-        return [_rewrite_only_answer(scene, answers[0])]
+    """Return a reading for each answer, no two rewrites alike, for a benchmark: the clumsiest edit is nearer to an
+    annotator's rewrite than none, and questions without one are not compared."""
+    if len(answers) < 2:
+        return [_rewrite_only_answer(scene, answer) for answer in answers]
     targets = [locate(scene, answer) for answer in answers]
     chosen = _choose_rewrites(scene, targets)
-    used = set()
-    for rewrite in chosen:
-        if rewrite is not None:
-            used.add(key(rewrite.question))
+    used = {key(rewrite.question) for rewrite in filter(None, chosen)}
     readings = []
     for answer, target, rewrite in zip(answers, targets, chosen, strict=True):
-        written: str | None
-        if rewrite is None:  # better any title than no reading at all
-            written = _by_title(scene, target, normalize(answer.answer), used)
-        else:
-            written = rewrite.question
+        written = _by_title(scene, target, answer, used) if rewrite is None else rewrite.question
         if written is not None:
             used.add(key(written))
             readings.append(_reading(answer, written))
@@ -466,11 +434,10 @@ def _reading(answer: Candidate, question: str) -> Reading:
 
 
 def _rewrite_only_answer(scene: Scene, answer: Candidate) -> Reading:
-    """The reading of an only answer: its rewrite sets it apart from the likeliest other candidates."""
-    others = []
-    for place in scene.apart:
-        if not same_answer(scene.answers[place].text, answer.answer):
-            others.append(place)
+    """Return the reading of an only answer: its rewrite sets it apart from the likeliest other candidates."""
+    others = [
+        place for place in scene.apart if not same_answer(scene.answers[place].text, answer.answer)
+    ]
     rivals = candidates_of(scene, others[:_RIVALS])
     targets = [locate(scene, candidate) for candidate in (answer, *rivals)]
     best = _choose_rewrites(scene, targets)[0]
@@ -478,15 +445,16 @@ def _rewrite_only_answer(scene: Scene, answer: Candidate) -> Reading:
 
 
 def _choose_rewrites(scene: Scene, targets: Sequence[Target]) -> list[Rewrite | None]:
-    """The best set of rewrites, one for each answer; None where nothing fits."""
+    """Return the best set of rewrites, one for each answer; None where nothing fits."""
     supports = [support(scene, target, policy=FOR_BENCHMARKS) for target in targets]
     return together(rewrites(scene, targets, supports))
 
 
-def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | None:
-    """The question with the title of a passage that holds the answer, for an answer without a rewrite. Titles with the
-    answer's name are skipped."""
+def _by_title(scene: Scene, wanted: Target, answer: Candidate, used: set[str]) -> str | None:
+    """Return the question with the title of a passage that holds the answer, for an answer without a rewrite. Titles
+    with the answer's name are skipped."""
     question = scene.evidence.question.strip().rstrip("?")
+    name = normalize(answer.answer)
     for place in wanted.marked:
         title = scene.evidence.passages[place].title
         written = f"{question}, according to “{title}”?"
@@ -500,29 +468,20 @@ def _by_title(scene: Scene, wanted: Target, name: str, used: set[str]) -> str | 
 
 
 def verify_readings(scene: Scene, readings: Sequence[Reading], policy: Policy) -> list[Reading]:
-    """The readings that hold when their rewrites are asked again, with those of answers that the rewrites prefer."""
+    """Return the readings that hold when their rewrites are asked again, with those of answers that the rewrites
+    prefer."""
     if not readings:
         return []
     least = scene.judge.join_over if policy.threshold is None else policy.threshold
     held, joining = ask_again(scene, readings, least)
     current = list(readings)
     if joining:
-        given = list(map(_candidate, readings))
-        newcomers = candidates_of(scene, joining)
-        current = rewrite_answers(scene, [*given, *newcomers])
+        answers = [*map(_candidate, readings), *candidates_of(scene, joining)]
+        current = rewrite_answers(scene, answers)
         held, _ = ask_again(scene, current, least)
-    verified = []
-    for reading, holds in zip(current, held, strict=True):
-        if holds:
-            verified.append(reading)
-    if not verified:
-        verified = [max(current, key=lambda reading: reading.confidence)]
-    verified.sort(key=lambda reading: -reading.confidence)
-    supported = []
-    for reading in verified:
-        spans = telling(reading.evidence)
-        supported.append(replace(reading, evidence=spans))
-    return supported
+    best_first = sorted(zip(current, held, strict=True), key=lambda pair: -pair[0].confidence)
+    verified = [reading for reading, holds in best_first if holds] or [best_first[0][0]]
+    return [replace(reading, evidence=telling(reading.evidence)) for reading in verified]
 
 
 def _candidate(reading: Reading) -> Candidate:
@@ -540,38 +499,32 @@ def ask_again(
     question brings no new answers: what it prefers is known already.
     """
     question = scene.evidence.question
-    known = set()
-    questions = []
-    is_rewritten = []
-    for reading in readings:
-        known.add(normalize(reading.answer))
-        questions.append(reading.question)
-        is_rewritten.append(reading.question != question)
-    newcomers = []
-    for place in scene.apart:
-        is_new = normalize(scene.answers[place].text) not in known
-        if is_new and scene.probabilities[place] >= least:
-            newcomers.append(place)
-    rewritten = np.array(is_rewritten)
+    questions = [reading.question for reading in readings]
+    rewritten = np.array([text != question for text in questions])
+    newcomers = _other_answers(scene, readings, least)
     if len(readings) == 1 and not (newcomers and rewritten[0]):
         return [True], []  # no other outcome is possible
-    answers = list(map(_candidate, readings))
-    answers += candidates_of(scene, newcomers)
+    answers = [*map(_candidate, readings), *candidates_of(scene, newcomers)]
     targets = [locate(scene, answer) for answer in answers]
     # Log likelihoods: (readings and the question itself) × (given answers and newcomers).
     *rows, before = likelihoods(scene, [*questions, question], targets)
     after, count = np.stack(rows), len(readings)
     held = _holds_own_answer(after[:, :count], before[:count], scene)
     joins = _is_preferred(after[:, :count], after[:, count:], rewritten)
-    joining = []
-    for place, is_preferred in zip(newcomers, joins.tolist(), strict=True):
-        if is_preferred:
-            joining.append(place)
-    return held.tolist(), joining
+    return held.tolist(), list(compress(newcomers, joins.tolist()))
+
+
+def _other_answers(scene: Scene, readings: Sequence[Reading], least: float) -> list[int]:
+    known = {normalize(reading.answer) for reading in readings}
+    return [
+        place
+        for place in scene.apart
+        if scene.probabilities[place] >= least and normalize(scene.answers[place].text) not in known
+    ]
 
 
 def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np.bool_]:
-    """Whether each rewrite gains as much for its own answer as for any other. `after` is rewrites × answers."""
+    """Return whether each rewrite gains as much for its own answer as for any other. `after` is rewrites × answers."""
     gain = after - before
     own = np.diagonal(gain).copy()
     np.fill_diagonal(gain, -np.inf)
@@ -580,7 +533,7 @@ def _holds_own_answer(after: Floats, before: Floats, scene: Scene) -> NDArray[np
 
 
 def _is_preferred(given: Floats, new: Floats, rewritten: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
+    """Return whether some rewrite finds a newcomer likelier than all given answers and all other newcomers.
 
     `given`: rewrites × answers; `new`: rewrites × newcomers.
     """

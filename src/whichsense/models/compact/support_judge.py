@@ -39,7 +39,7 @@ class Term:
 
 
 def terms(text: str) -> list[Term]:
-    """The terms of a text, in order. Function words are left out.
+    """Return the terms of a text, in order. Function words are left out.
 
     >>> [(term.form, term.kind) for term in terms("In 1,990 the Beatles' five songs")]
     [('1990', 'number'), ('beatl', 'name'), ('5', 'number'), ('song', 'word')]
@@ -62,7 +62,7 @@ def terms(text: str) -> list[Term]:
 
 @lru_cache(maxsize=2**16)
 def _form(word: str) -> tuple[str, bool]:
-    """The form of a word in lower case, and whether it is a number: figures without commas, else a stem.
+    """Return the form of a word in lower case, and whether it is a number: figures without commas, else a stem.
 
     >>> _form("2,300"), _form("twelve"), _form("3rd"), _form("third"), _form("1890s")
     (('2300', True), ('12', True), ('3', True), ('3', True), ('1890s', True))
@@ -79,7 +79,7 @@ def _form(word: str) -> tuple[str, bool]:
 
 
 def term_weight(term: Term, vocabulary: Mapping[str, int]) -> float:
-    """How much it matters that a term is said: the rarer, the more; numbers and names more than other words."""
+    """Return how much it matters that a term is said: the rarer, the more; numbers and names more than other words."""
     rank = vocabulary.get(term.word, _RAREST)
     rarity = math.log(max(rank, _MOST_FREQUENT) / _MOST_FREQUENT)
     rarity /= math.log(_RAREST / _MOST_FREQUENT)
@@ -140,7 +140,7 @@ class Evidence:
 
     @classmethod
     def of(cls, passage: str, tokenizer: Tokenizer) -> Evidence:
-        """A passage's sentences. A first line that is no sentence is its title."""
+        """Return a passage's sentences. A first line that is no sentence is its title."""
         title, text = split_title(passage)
         collected: list[Sentence] = []
         for sentence in sentences(text):
@@ -158,7 +158,7 @@ class Evidence:
         return Window(self.title, tuple(self.sentences[place] for place in places))
 
     def _digest(self, weights: Mapping[str, float]) -> list[int]:
-        """Places of sentences, each of which says the most that is not said yet, until the window is full."""
+        """Return places of sentences, each of which says the most that is not said yet, until the window is full."""
         said: dict[int, frozenset[str]] = {}
         for place, sentence in enumerate(self.sentences):
             forms = sentence.forms & weights.keys()
@@ -202,7 +202,7 @@ def split_title(passage: str) -> tuple[str, str]:
 
 
 def _cut(sentence: str, tokenizer: Tokenizer) -> list[Sentence]:
-    """A sentence, in parts where it does not fit into a window."""
+    """Return a sentence, in parts where it does not fit into a window."""
     pieces = tokenizer.pieces(sentence)
     if len(pieces) <= WINDOW:
         return [Sentence(sentence, len(pieces))]
@@ -291,7 +291,7 @@ class SupportJudge:
         return self.model.session(NETWORK)
 
     def supports(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """For each pair (sentence, passage) the probability that the passage says all that the sentence says.
+        """Return for each pair (sentence, passage) the probability that the passage says all that the sentence says.
 
         A first line of the passage that is no sentence is its title. An empty sentence or passage gives 0.
         """

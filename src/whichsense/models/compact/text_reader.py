@@ -3,36 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 
 from whichsense.jobs.limits import check_limits
-from whichsense.models.compact.conflicts import Statement, settle
 from whichsense.models.compact.rewriting import candidates_of
 from whichsense.models.compact.scene import Compact
-from whichsense.types import Candidate, Case, Hit, Passage, Span
+from whichsense.text.answers import same_answer
+from whichsense.text.words import SUMMARY_STOP_WORDS, words
+from whichsense.types import Candidate, Case, Hit, Passage
 
 # Documents that disagree: each is read by itself, then what they say is settled.
+#
+# Answers of documents about different things may all be right. Documents that share most of their words
+# are about the same thing: if their answers differ, one of them is false, and what more documents say
+# wins.
 
 
 def read_each(compact: Compact, case: Case, least: float, similar: float) -> list[Candidate]:
-    """The answers that stand, those of most documents first. A document gives its best answer, if that is at least
-    `least` probable; `similar` is what `settle` takes for documents about the same thing."""
-    statements = []
-    spans: dict[str, tuple[Span, ...]] = {}  # by document
+    """Return the answers that stand, those of most documents first. A document gives its best answer, if that is at
+    least `least` probable; `similar` is what `settle` takes for documents about the same thing."""
+    found = []
     for hit in case.hits:
         best = _best_answer(compact, case.question, hit)
         if best is not None and best.score >= least:
-            text = hit.passage.text
-            statements.append(Statement(best.answer, best.score, text))
-            spans[text] = best.spans
+            found.append(best)
     answers = []
-    for group in settle(statements, similar):
-        own: list[Span] = []
-        for statement in group:
-            own += spans[statement.document]
-        first = group[0]
-        answers.append(Candidate(first.answer, first.confidence, tuple(own)))
+    for group in settle(found, similar):
+        spans = tuple(span for one in group for span in one.spans)
+        answers.append(replace(group[0], spans=spans))
     return answers
+
+
+def settle(answers: Sequence[Candidate], similar: float) -> list[list[Candidate]]:
+    """Return the answers that stand, each of one document's, grouped where they mean the same: those of most documents
+    first.
+
+    Two documents are about the same thing where they share at least `similar` of the shorter one's content words.
+
+    >>> def said(answer, score, text):
+    ...     return Candidate(answer, score, (Span(Passage("", "", text), 0, 0),))
+    >>> tower, wall = "The tower in Ghent, of grey stone, was built in {}.", "The long wall of York dates from {}."
+    >>> answers = [said("1313", 0.8, tower.format(1313)), said("1900", 0.9, tower.format(1900)),
+    ...            said("1313", 0.7, "Ghent began its tower in 1313."), said("71", 0.6, wall.format(71))]
+    >>> [group[0].answer for group in settle(answers, similar=0.8)]
+    ['1313', '71']
+    """
+    groups: list[list[Candidate]] = []
+    for answer in sorted(answers, key=lambda one: -one.score):
+        same = (group for group in groups if same_answer(answer.answer, group[0].answer))
+        group = next(same, None)
+        if group is None:
+            groups.append([answer])
+        else:
+            group.append(answer)
+    groups.sort(key=lambda group: (-len(group), -group[0].score))
+    standing: list[list[Candidate]] = []
+    for group in groups:
+        others = [one for other in standing for one in other]
+        pairs = product(group, others)
+        if all(_similarity(one, other) < similar for one, other in pairs):
+            standing.append(group)
+    return standing
+
+
+def _similarity(one: Candidate, other: Candidate) -> float:
+    """Return the share of the shorter document's content words that the other one has, too."""
+    sets = []
+    for answer in (one, other):
+        sets.append(set(words(answer.spans[0].passage.text)) - SUMMARY_STOP_WORDS)
+    short, long = sorted(sets, key=len)
+    return len(short & long) / len(short) if short else 0.0
 
 
 def _best_answer(compact: Compact, question: str, hit: Hit) -> Candidate | None:
@@ -64,7 +105,7 @@ class CompactTextReader:
         return self.compact.folder.name
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        """An answer for each (question, text) pair; the empty string if there is none."""
+        """Return an answer for each (question, text) pair; the empty string if there is none."""
         return [self._read(question, text) for question, text in pairs]
 
     def _read(self, question: str, text: str) -> str:
@@ -84,19 +125,13 @@ class CompactTextReader:
 
 
 def split_windows(text: str) -> list[str]:
-    """The text in windows of 100 words.
+    """Return the text in windows of 100 words.
 
     >>> [len(window.split()) for window in split_windows("word " * 150)]
     [100, 80]
     >>> split_windows("")
     []
     """
-    words = text.split()
-    windows = []
-    start = 0
-    while start < len(words):
-        end = start + _WINDOW
-        windows.append(" ".join(words[start:end]))
-        # What is left is the overlap alone: it was read.
-        start = end - _OVERLAP if end < len(words) else len(words)
-    return windows
+    row = text.split()
+    starts = range(0, max(len(row) - _OVERLAP, min(len(row), 1)), _WINDOW - _OVERLAP)
+    return [" ".join(row[start : start + _WINDOW]) for start in starts]

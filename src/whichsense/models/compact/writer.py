@@ -27,19 +27,15 @@ ANSWER = 62
 RESTORE = 63
 SITUATE = 64
 BETWEEN = 65
-WAYS = {"reading": 66, "open": 67, "exact": 68}
-"""Signs for ways of asking a question about a passage: while reading it, without seeing it, and unambiguously."""
 SIGNS = 72  # tokens below this number have vectors of the writer's own
-# Tokens of prompts, of what is written, and of an answer with its question.
+# Tokens of prompts, and of what is written.
 LONGEST = 144
 LONGEST_OUTPUT = 28
-LONGEST_ASKED = 44
 # Kinds of tokens: the question, the rest of the prompt, what is written.
 _ASKED = 0
 _TOLD = 1
 WRITTEN = 2
 _STOP = 1012  # the full stop
-BAR = 1064  # `|`, between an answer and its question if both are written
 _LONGEST_ANSWER = 24
 _LONGEST_TITLE = 16
 _LONGEST_OTHERS = 36
@@ -65,8 +61,8 @@ class Window:
         return [*self.title[:title], BETWEEN, *self.text[begin : begin + width], END]
 
     def _begin(self, width: int) -> int:
-        """The first token of the text: the beginning of a sentence from which the answer still fits, else the place
-        that has the answer in the middle."""
+        """Return the first token of the text: the beginning of a sentence from which the answer still fits, else the
+        place that has the answer in the middle."""
         earliest = max(0, self.end - width)
         starts = [0] if earliest == 0 else []
         for place in range(earliest, self.first):
@@ -132,13 +128,6 @@ def answering(question: Sequence[int], windows: Sequence[Window]) -> Prompt:
     return Prompt(ids[:LONGEST], min(asked, LONGEST))
 
 
-def asking(way: int, window: Window) -> Prompt:
-    """`[CLS] way [SEP] title | text [SEP]`, which an answer from the text, a bar and its question continue."""
-    ids = [BEGIN, way, END]
-    width = LONGEST - len(ids) - min(len(window.title), _LONGEST_TITLE) - 2
-    return Prompt([*ids, *window.cut(_LONGEST_TITLE, width)], len(ids))
-
-
 # Rewrites as edits of the question: find the edits, and apply them with the evidence's spelling.
 
 _LOOSE = re.compile(r" ([,;:])(?= )")
@@ -172,7 +161,7 @@ class Edit:
 def changes(
     question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]
 ) -> list[Edit]:
-    """The edits from a question, given as the pieces of each word, to what was written.
+    """Return the edits from a question, given as the pieces of each word, to what was written.
 
     >>> tokens = ["who", "made", "dune", "##s", "in", "1984"]
     >>> changes([[0], [1], [2]], [0, 1, 2, 4, 5], tokens)
@@ -194,7 +183,7 @@ def changes(
 def _kept_words(
     question: Sequence[Sequence[int]], written: Sequence[int], vocabulary: Sequence[str]
 ) -> Iterator[tuple[int, int, int]]:
-    """The question's words that stay: number, and (first, last + 1) of the pieces among what was written."""
+    """Yield the question's words that stay: number, and (first, last + 1) of the pieces among what was written."""
     target_of = _align(question, written)
     begin = 0
     for number, pieces in enumerate(question):
@@ -222,12 +211,12 @@ def _align(question: Sequence[Sequence[int]], written: Sequence[int]) -> dict[in
 
 
 def _continues(pieces: Sequence[int], place: int, vocabulary: Sequence[str]) -> bool:
-    """Whether the piece at a place continues a word."""
+    """Return whether the piece at a place continues a word."""
     return place < len(pieces) and vocabulary[pieces[place]].startswith("##")
 
 
 def applied(words: Sequence[str], edits: Sequence[tuple[Edit, str]]) -> str:
-    """The question after its edits, each given with the text that it inserts.
+    """Return the question after its edits, each given with the text that it inserts.
 
     >>> applied(["Who", "made", "Dune"], [(Edit(3, 0, ()), "in 1984"), (Edit(1, 1, ()), "directed")])
     'Who directed Dune in 1984?'
@@ -279,16 +268,14 @@ class Surfaces:
         return _spaced(parts)
 
     def _longest(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
-        """The longest run from a place on that the evidence holds, in its most common spelling there."""
+        """Return the longest run from a place on that the evidence holds, in its most common spelling there."""
         places = self._places.get(inserted[at], [])
         length = 0
-        while places and at + length < len(inserted):
-            wanted = inserted[at + length]
-            longer = [place for place in places if self._token(place, length) == wanted]
-            if not longer:
-                break
-            places = longer
-            length += 1
+        longer = places
+        while longer:
+            places, length = longer, length + 1
+            wanted = inserted[at + length] if at + length < len(inserted) else END
+            longer = [place for place in places if self._token(place, length) == wanted != END]
         # A run ends where a word ends.
         while length and _continues(inserted, at + length, self._tokens):
             length -= 1
@@ -301,7 +288,7 @@ class Surfaces:
         return length, surface
 
     def _plain(self, inserted: Sequence[int], at: int) -> tuple[int, str]:
-        """The word from a place on, in lower case: the evidence does not hold it."""
+        """Return the word from a place on, in lower case: the evidence does not hold it."""
         end = at + 1
         while _continues(inserted, end, self._tokens):
             end += 1
@@ -347,7 +334,7 @@ class Writable:
     bias: Floats
 
     def columns(self, tokens: Sequence[int]) -> list[int | None]:
-        """The place of each token among them; None for one that may not be written."""
+        """Return the place of each token among them; None for one that may not be written."""
         known = self.ids.tolist()
         columns: list[int | None] = []
         for place, token in zip(np.searchsorted(self.ids, tokens).tolist(), tokens, strict=True):
@@ -376,7 +363,7 @@ class WriterState:
         return int(next(iter(self.past.values())).shape[2])
 
     def select(self, rows: Ints | slice) -> WriterState:
-        """Some of the sequences in that order. A sequence may be repeated."""
+        """Return some of the sequences in that order. A sequence may be repeated."""
         past = {name: array[rows] for name, array in self.past.items()}
         return replace(self, mask=self.mask[rows], past=past, following=self.following[rows])
 
@@ -536,100 +523,53 @@ def drawn(
     *,
     longest: int = LONGEST_OUTPUT,
 ) -> list[list[Sample]]:
-    """For each prompt the greedy output and `count` samples.
+    """Return for each prompt the greedy output and `count` samples.
 
     `pieces` are the tokens that may be written for each prompt. Outputs longer than `longest` are dropped. The seed is
     fixed: the same prompts get the same samples.
     """
     rng = np.random.default_rng(0)
-    vocabulary: list[int] = []
-    for own in pieces:
-        vocabulary += own.tolist()
-    writable = writer.writable(vocabulary)
+    writable = writer.writable([piece for own in pieces for piece in own.tolist()])
     penalties = np.stack([_penalties(writable, own) for own in pieces])
     state = writer.begin(prompts, writable)
-    live = _Live.start(state, len(prompts), count)
+    # Of each draw that has not ended: its prompt, the sequence that it continues, whether it takes the likeliest token
+    # at every step, its tokens, and their log probability.
+    row = owner = np.repeat(np.arange(len(prompts)), count + 1)
+    greedy = np.tile(np.arange(count + 1) == 0, len(prompts))
+    tokens: list[tuple[int, ...]] = [()] * len(owner)
+    score = np.zeros(len(owner))
     done: list[list[Sample]] = [[] for _ in prompts]
     for _ in range(longest):
-        scores = live.state.following[live.row] + penalties[live.owner]
-        columns = _next_columns(scores, live.greedy, rng)
-        live = live.append(columns)
-        for place in np.flatnonzero(live.ended).tolist():
-            tokens = live.tokens[place][:-1]
-            if tokens:
-                mean = float(live.score[place]) / (len(tokens) + 1)
-                done[int(live.owner[place])].append(Sample(tokens, mean))
-        live = live.drop_ended()
-        if not len(live.owner):
+        columns = _next_columns(state.following[row] + penalties[owner], greedy, rng)
+        score = score + state.following[row, columns]
+        new = writable.ids[columns]
+        for draw in np.flatnonzero(new == END).tolist():
+            if tokens[draw]:
+                mean = float(score[draw]) / (len(tokens[draw]) + 1)
+                done[int(owner[draw])].append(Sample(tokens[draw], mean))
+        live = np.flatnonzero(new != END)
+        if not len(live):
             break
-        live = live.advance(writer)
+        owner, greedy, score = owner[live], greedy[live], score[live]
+        last = new[live].tolist()
+        tokens = [(*tokens[draw], token) for draw, token in zip(live.tolist(), last, strict=True)]
+        row, old, read = _shared_sequences(row[live], last)
+        state, _ = writer.extend(state.select(old), read[:, None])
     return done
 
 
-@dataclass
-class _Live:
-    """The draws that have not ended. Each array has one entry a draw.
-
-    Draws for the same prompt with the same tokens so far, as most are at first, share one sequence of the writer.
-    """
-
-    state: WriterState
-    row: Ints
-    """The writer's sequence that the draw continues."""
-    owner: Ints
-    """The prompt that it is for."""
-    tokens: list[tuple[int, ...]]
-    score: NDArray[np.float64]
-    """Log probability of its tokens."""
-    greedy: _Flags
-    """Whether it takes the likeliest token at every step."""
-
-    @classmethod
-    def start(cls, state: WriterState, prompts: int, count: int) -> _Live:
-        """One greedy draw and `count` samples for each prompt, without tokens."""
-        owner = np.repeat(np.arange(prompts), count + 1)
-        greedy = np.tile(np.arange(count + 1) == 0, prompts)
-        size = len(owner)
-        return cls(state, owner, owner, [()] * size, np.zeros(size), greedy)
-
-    @property
-    def ended(self) -> _Flags:
-        return np.array([tokens[-1:] == (END,) for tokens in self.tokens], dtype=bool)
-
-    def append(self, columns: Sequence[int]) -> _Live:
-        """Each draw with one more token, which the writer has not read yet."""
-        new = self.state.writable.ids[list(columns)].tolist()
-        gain = self.state.following[self.row, list(columns)]
-        tokens = []
-        for old, token in zip(self.tokens, new, strict=True):
-            tokens.append((*old, token))
-        return replace(self, tokens=tokens, score=self.score + gain)
-
-    def drop_ended(self) -> _Live:
-        draws = np.flatnonzero(~self.ended)
-        return replace(
-            self,
-            row=self.row[draws],
-            owner=self.owner[draws],
-            tokens=[self.tokens[draw] for draw in draws.tolist()],
-            score=self.score[draws],
-            greedy=self.greedy[draws],
-        )
-
-    def advance(self, writer: Writer) -> _Live:
-        """Let the writer read the last tokens, each different (sequence, token) once."""
-        place_of: dict[tuple[int, int], int] = {}
-        row = []
-        for old, tokens in zip(self.row.tolist(), self.tokens, strict=True):
-            step = (old, tokens[-1])
-            row.append(place_of.setdefault(step, len(place_of)))
-        old_rows, last = np.array(list(place_of), dtype=np.int64).T
-        state, _ = writer.extend(self.state.select(old_rows), last[:, None])
-        return replace(self, state=state, row=np.array(row))
+def _shared_sequences(rows: Ints, last: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+    """Let draws for the same prompt with the same tokens so far, as most are at first, share one sequence: return the
+    new sequence of each, and the old sequence and the next token of each new one."""
+    place_of: dict[tuple[int, int], int] = {}
+    steps = zip(rows.tolist(), last, strict=True)
+    places = [place_of.setdefault(step, len(place_of)) for step in steps]
+    old, read = np.array(list(place_of), dtype=np.int64).T
+    return np.array(places), old, read
 
 
 def _next_columns(scores: Floats, greedy: _Flags, rng: np.random.Generator) -> list[int]:
-    """The next token of each draw, as a column of its scores (draws × writable)."""
+    """Return the next token of each draw, as a column of its scores (draws × writable)."""
     columns = []
     for row, is_greedy in zip(scores, greedy, strict=True):
         column = int(row.argmax()) if is_greedy else _sample(row, rng)
@@ -661,8 +601,8 @@ def likelihoods(
     outputs: Sequence[Sequence[int]],
     more: Sequence[int] = (),
 ) -> list[list[float]]:
-    """The log probability of each output, end included, after each prompt (prompts × outputs). The distribution is over
-    the tokens of the prompts and the outputs, and over `more`."""
+    """Return the log probability of each output, end included, after each prompt (prompts × outputs). The distribution
+    is over the tokens of the prompts and the outputs, and over `more`."""
     vocabulary = list(more)
     for prompt in prompts:
         vocabulary += prompt.ids
@@ -683,7 +623,8 @@ def likelihoods(
 def _distributions(
     writer: Writer, prompts: Sequence[Prompt], outputs: Sequence[Sequence[int]], writable: Writable
 ) -> Floats:
-    """Log probabilities at each place of each output after each prompt (prompts × outputs × places × writable)."""
+    """Return log probabilities at each place of each output after each prompt (prompts × outputs × places ×
+    writable)."""
     longest = max(1, *map(len, outputs))
     tokens = np.full((len(outputs), longest), END, dtype=np.int64)
     for row, output in enumerate(outputs):
