@@ -131,7 +131,7 @@ def decide(
     Raises `OwnAnnotation` where the member annotated the item, `Stale` where somebody decided in between, `NotComplete`
     where the form has errors.
     """
-    with studio.database.writing() as connection:
+    with studio.members.writing(member) as connection:
         item = read_item(connection, number, is_locked=True)
         _refuse_unfinished(connection, item)
         values = _values(studio, connection, item)

@@ -161,12 +161,6 @@ def work(studio: Desk, member: Annotator) -> Json:
 @router.post("/take")
 def take(body: TakeBody, studio: Desk, member: Annotator) -> Json:
     """Take the next item, or a given one."""
-    if member.paused:
-        raise Refused(
-            Problem(
-                403, "paused", f"You are paused: {member.paused}", "Ask an owner of the project."
-            )
-        )
     view = studio.take(member, body.item)
     if view is None and body.item is not None:
         raise Refused(NOT_HELD)

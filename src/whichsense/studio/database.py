@@ -18,8 +18,9 @@ from whichsense.errors import BadConfig
 from whichsense.studio.items import NewItem
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-_WAIT = 30.0  # seconds for another process's write
-_CONNECT = 5  # seconds for PostgreSQL to accept a connection
+_WAIT = 30  # seconds: for another process's write, for PostgreSQL to answer, for a connection that others use
+# A thread that finds all connections in use waits for its turn.
+_POOL: dict[str, Any] = {"pool_size": 16, "max_overflow": 0, "pool_timeout": _WAIT}
 _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 VERSIONED = ("save", "undo", "submit", "reopen")
 """Events that change a draft: each has the draft's next version."""
@@ -145,13 +146,8 @@ def _make_engine(url: str) -> sa.Engine:
             raise NoSuchModuleError
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        return sa.create_engine(
-            parsed,
-            connect_args={"connect_timeout": _CONNECT},
-            pool_size=16,
-            max_overflow=16,
-            pool_pre_ping=True,
-        )
+        waits = {"connect_timeout": _WAIT}
+        return sa.create_engine(parsed, connect_args=waits, pool_pre_ping=True, **_POOL)
     except (ArgumentError, NoSuchModuleError):
         raise BadConfig(
             f"'{url}' names no database of the studio. Write postgresql+psycopg://USER@HOST/NAME, or leave "
@@ -160,12 +156,8 @@ def _make_engine(url: str) -> sa.Engine:
 
 
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
-    engine = sa.create_engine(
-        url,
-        connect_args={"timeout": _WAIT, "check_same_thread": False},
-        pool_size=16,
-        max_overflow=16,
-    )
+    waits = {"timeout": _WAIT, "check_same_thread": False}
+    engine = sa.create_engine(url, connect_args=waits, **_POOL)
 
     def connected(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below

@@ -34,7 +34,7 @@ from whichsense.studio.history import (
     record,
 )
 from whichsense.studio.leases import Lease
-from whichsense.studio.members import Member, Members
+from whichsense.studio.members import Member, Members, Paused, read_pause
 from whichsense.studio.project import Project
 from whichsense.types import Passage
 
@@ -96,10 +96,10 @@ class Studio:
             return read_item(connection, number)
 
     def take(self, member: Member, number: int | None = None) -> dict[str, Any] | None:
-        """Give a member the next item, or a given one; None where there is none."""
+        """Give a member the next item, or a given one; None where there is none. Raises `Paused`, `Revoked`."""
         for _ in range(_TRIES):
             try:
-                with self.database.writing() as connection:
+                with self.members.writing(member) as connection:
                     taken = self._take(connection, member, number)
             except IntegrityError:
                 continue  # the member's other window took a place of the same item
@@ -107,6 +107,8 @@ class Studio:
         return None
 
     def _take(self, connection: Connection, member: Member, number: int | None) -> int | None:
+        if reason := read_pause(connection, member.id):
+            raise Paused(reason)
         part, number = self._due(connection, member, number)
         lease = leases.take(
             connection,
@@ -261,7 +263,7 @@ class Studio:
         self, member: Member, number: int, version: int
     ) -> Iterator[tuple[Connection, Item, Callable[..., Draft]]]:
         """One transaction, the item that it locks, and what changes the member's draft of this version."""
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             item = read_item(connection, number, is_locked=True)
             own: dict[str, Any] = {"annotator": member.id, "version": version}
             yield (connection, item, partial(change_draft, connection, item=number, **own))
@@ -270,7 +272,7 @@ class Studio:
 
     def renew(self, member: Member, number: int, is_active: bool) -> Lease:
         """Hold an item for longer. Raises `NotHeld` where another has it by now."""
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             lease = leases.renew(connection, member.id, number, self.settings.lease)
             if lease is None:
                 raise NotHeld
@@ -280,7 +282,7 @@ class Studio:
 
     def leave(self, member: Member, number: int, skip: str = "") -> None:
         """Put an item back; with a reason to skip it, it is not given to the member again. The draft is kept."""
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             if not leases.release(connection, member.id, number):
                 raise NotHeld
             payload = {"reason": skip} if skip else {}
@@ -311,7 +313,7 @@ class Studio:
         self._note(member, number, "note", {"text": text})
 
     def _note(self, member: Member, number: int, kind: str, payload: Value) -> None:
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             lease = _own_lease(connection, number, member.id)
             if lease is None or lease.until <= time.time():
                 raise NotHeld
