@@ -23,7 +23,7 @@ from specimens import DRAFT, PAIRS, QUESTION, ROWS, SEVERAL, SINGLE, STORY
 from conftest import served
 from patience import LONGEST, wait_for
 from whichsense.studio import Settings, Studio, create_project
-from whichsense.studio.workbench import submitted_values
+from whichsense.studio.workbench import read_item, with_values
 
 CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
 pytestmark = pytest.mark.skipif(
@@ -50,7 +50,8 @@ class Desk:
     def submitted(self, item: int = 1) -> dict[str, Any]:
         """What was submitted for an item, by the names of who did."""
         with self.studio.database.reading() as connection:
-            values = submitted_values(connection, item)
+            found = [read_item(connection, item)]
+            values = with_values(connection, self.studio.kind, found)[0].values
         names = {member.id: member.name for member in self.studio.members.all()}
         return {names[who]: dict(value) for who, value in values.items()}
 
@@ -207,8 +208,7 @@ def test_ambignq_from_generators_to_a_validator(serve: Serve, open_page: Open) -
         {"question": pair["question"], "answers": pair["answers"][:1]} for pair in PAIRS
     ]
     assert found["bo"] == SINGLE
-    with generating.studio.database.reading() as connection:
-        assert len(submitted_values(connection, 2)) == 2
+    assert len(generating.submitted(2)) == 2
 
     row = {"question": QUESTION, "annotations": [found["ann"], found["bo"]]}
     validating = serve("validate", [{**row, "pages": ["The Dark Knight"]}], overlap=1)
