@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -36,6 +36,7 @@ from whichsense.studio.access import (
     problem_of,
     session_of,
 )
+from whichsense.studio.database import encode
 from whichsense.studio.members import Session
 from whichsense.studio.workbench import Studio
 
@@ -241,7 +242,13 @@ def create_app(
 ) -> FastAPI:
     """The application over a studio, which the caller closes. `pages` are served beside the routes."""
     settings = settings or service_settings(studio)
-    app = FastAPI(title="whichsense studio", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="whichsense studio",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=_AsciiResponse,
+    )
     app.state.studio = studio
     problems.install(app)
     for told in (Refused, WhichsenseError, *PROBLEMS):
@@ -253,6 +260,13 @@ def create_app(
     app.add_middleware(Guard, settings=settings, telemetry=Telemetry())
     app.add_middleware(_RefusalLog)
     return app
+
+
+class _AsciiResponse(JSONResponse):
+    """JSON that can hold whatever people write, half of a surrogate pair too, for which UTF-8 has no bytes."""
+
+    def render(self, content: Any) -> bytes:
+        return encode(content).encode()
 
 
 class _RefusalLog:

@@ -67,9 +67,9 @@ def _import_outcomes(
     at = time.time()
     overlap = max(1, *(len(one.values) for one in outcomes))
     events = []
-    for who, name in enumerate(names or [""] * overlap, 1):
-        invited = {"name": name or f"annotator {who}", "role": "annotator", "imported": True}
-        events.append(Event(0, 0, f"import-{who}", 0, "invite", invited, at))
+    for number, name in enumerate(names or [""] * overlap, 1):
+        invited = {"name": name or f"annotator {number}", "role": "annotator", "imported": True}
+        events.append(Event(0, 0, f"import-{number}", 0, "invite", invited, at))
     items = [_item_of(KINDS[kind], one) for one in outcomes]
     places: list[Place] = []
     for number, item in enumerate(items, 1):
