@@ -167,8 +167,3 @@ def problem_of(error: Exception) -> Problem:
         if isinstance(error, kind):
             return make(error)
     return problems.problem_of(error)
-
-
-def invitation_link(base: str, token: str) -> str:
-    """The link of an invitation. What is behind # is sent to no server by itself, and stands in no log."""
-    return f"{base.rstrip('/')}/#invitation={token}"

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from whichsense import __version__
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.serve import problems
-from whichsense.serve.app import BoundedProtocol
 from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.problems import Problem, Refused
 from whichsense.serve.settings import ServiceSettings
@@ -312,6 +311,8 @@ def run_studio(
     studio: Studio, settings: ServiceSettings, say: Callable[[str], None] = lambda line: None
 ) -> None:
     """Serve until a signal ends it. `say` is told the address once the socket is bound."""
+    from whichsense.serve.app import BoundedProtocol
+
     config = uvicorn.Config(
         create_app(studio, settings, pages.router),
         host=settings.host,

@@ -189,6 +189,11 @@ class Members:
             connection.execute(sessions.delete().where(sessions.c.digest == _digest(cookie)))
 
 
+def invitation_link(base: str, token: str) -> str:
+    """Return the link of an invitation. What is behind # is sent to no server by itself, and stands in no log."""
+    return f"{base.rstrip('/')}/#invitation={token}"
+
+
 def _digest(cookie: str) -> str:
     return hashlib.sha256(cookie.encode(errors="replace")).hexdigest()
 
