@@ -13,8 +13,9 @@ import pytest
 from conftest import PEOPLE, Make, annotate, client, served
 from whichsense.errors import BadInput
 from whichsense.studio import KINDS, adjudication, reports
-from whichsense.studio.agreement import Annotated, masi, measure_all, row
+from whichsense.studio.agreement import masi, measure_all, row
 from whichsense.studio.history import Stale
+from whichsense.studio.items import Item
 from whichsense.studio.members import Member
 from whichsense.studio.reliability import cohen, fleiss, interval, krippendorff
 
@@ -107,12 +108,12 @@ def test_the_interval_holds_the_value_and_shrinks() -> None:
     assert widths[1] < widths[0]
 
 
-def items(*values: list[dict[str, Any]]) -> list[Annotated]:
+def items(*values: list[dict[str, Any]]) -> list[Item]:
     return [
-        Annotated(
-            number,
+        Item(
             {"id": str(number), "question": "Who won?"},
-            {f"a{n}": one for n, one in enumerate(own)},
+            number=number,
+            values={f"a{n}": one for n, one in enumerate(own)},
         )
         for number, own in enumerate(values, 1)
     ]

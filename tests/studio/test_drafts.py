@@ -9,7 +9,7 @@ import pytest
 from conftest import Make
 from whichsense.studio import Studio
 from whichsense.studio.history import NotHeld, Stale, read_events
-from whichsense.studio.members import Member
+from whichsense.studio.members import Member, Paused, Revoked
 from whichsense.studio.workbench import NotComplete
 
 ANN, BEN = Member("aa", "ann", "annotator"), Member("bb", "ben", "annotator")
@@ -136,3 +136,38 @@ def test_one_more_is_asked_where_two_disagree(make: Make) -> None:
     third = Member("cc", "cem", "annotator")
     assert studio.take(third, 1) is not None
     assert studio.take(third, 2) is None
+
+
+def test_who_left_writes_nothing_more(make: Make, database_url: str) -> None:
+    """Also where the request had begun: the write looks again, in its own transaction."""
+    studio = make("generate", database=database_url)
+    studio.members.invite("olga", "owner")
+    studio.members.invite("ann")
+    olga, ann = studio.members.all()
+    studio.take(ann, 1)
+    studio.save(ann, 1, 0, {"remark": "in time"})
+    studio.members.pause(ann.id, "see me", olga.id)
+    with pytest.raises(Paused, match="see me"):
+        studio.take(ann, 1)
+    studio.save(ann, 1, 1, {"remark": "a pause ends nothing that was begun"})
+    studio.members.revoke(ann.id, olga.id)
+    for refused in (
+        lambda: studio.save(ann, 1, 2, {"remark": "late"}),
+        lambda: studio.submit(ann, 1, 2),
+        lambda: studio.take(ann, 2),
+        lambda: studio.note(ann, 1, "late"),
+        lambda: studio.renew(ann, 1, True),
+        lambda: studio.leave(ann, 1),
+    ):
+        with pytest.raises(Revoked):
+            refused()
+    assert kinds(studio, 1) == ["take", "save", "save"]
+
+
+def test_a_reader_sees_one_state(make: Make, database_url: str) -> None:
+    studio = make("generate", database=database_url)
+    with studio.database.reading() as connection:
+        assert read_events(connection, 1) == []
+        studio.take(ANN, 1)
+        assert read_events(connection, 1) == []
+    assert kinds(studio, 1) == ["take"]

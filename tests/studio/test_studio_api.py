@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import json
 import logging
 from typing import Any
 
 import pytest
+from specimens import ROWS
 
 from conftest import Make, client, httpx, served
 from whichsense.studio import Studio
+from whichsense.studio.checks import present
 from whichsense.studio.history import read_events
 
 
@@ -161,3 +165,36 @@ def test_hostile_requests_change_nothing(studio: Studio, caplog: pytest.LogCaptu
         assert everything(studio) == before
         refused = [record.getMessage() for record in caplog.records]
         assert sum("refused" in line for line in refused) >= 11
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_whatever_is_written_is_answered(make: Make, kind: str) -> None:
+    """Fields that are null or empty, and halves of a surrogate pair: kept as they are, or refused with a reason."""
+    studio = make(kind, [ROWS[kind]])
+    ann, owner = studio.members.invite("ann"), studio.members.invite("olga", "owner")
+    fields = studio.kind.fields
+    chosen = {field.name: next(iter(field.choices)) for field in fields if field.choices}
+    odd: list[Any] = [
+        None,
+        [],
+        [{}],
+        [{"question": None, "answers": None}],
+        "half \ud800",
+        ["\ud800"],
+    ]
+    with served(studio) as address, client(address, ann) as a, client(address, owner) as o:
+        a.post("/v1/take", json={})
+        version = 0
+        for field, value in itertools.product(fields, odd):
+            sent = {"version": version, "set": {**chosen, field.name: value}}
+            form = {"Content-Type": "application/json"}
+            saved = a.post("/v1/items/1/save", content=json.dumps(sent), headers=form)
+            assert saved.status_code in (200, 422), saved.text
+            if saved.status_code == 200:
+                version = saved.json()["draft"]["version"]
+                seen = a.get("/v1/items/1").json()["draft"]["value"]
+                assert seen.get(field.name) == (value if value is None else present(value))
+        assert version
+        assert a.post("/v1/items/1/submit", json={"version": version}).status_code in (200, 422)
+        for path in ("/v1/events", "/v1/status", "/v1/agreement", "/v1/pay"):
+            assert o.get(path).status_code == 200

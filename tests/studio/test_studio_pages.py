@@ -20,10 +20,10 @@ playwright = pytest.importorskip(
 
 from specimens import DRAFT, PAIRS, QUESTION, ROWS, SEVERAL, SINGLE, STORY
 
-from conftest import served
+from conftest import Postgres, served
 from patience import LONGEST, wait_for
 from whichsense.studio import Settings, Studio, create_project
-from whichsense.studio.workbench import submitted_values
+from whichsense.studio.workbench import read_item, with_values
 
 CHROMIUM = os.environ.get("WHICHSENSE_CHROMIUM") or shutil.which("chromium")
 pytestmark = pytest.mark.skipif(
@@ -50,7 +50,8 @@ class Desk:
     def submitted(self, item: int = 1) -> dict[str, Any]:
         """What was submitted for an item, by the names of who did."""
         with self.studio.database.reading() as connection:
-            values = submitted_values(connection, item)
+            found = [read_item(connection, item)]
+            values = with_values(connection, self.studio.kind, found)[0].values
         names = {member.id: member.name for member in self.studio.members.all()}
         return {names[who]: dict(value) for who, value in values.items()}
 
@@ -207,8 +208,7 @@ def test_ambignq_from_generators_to_a_validator(serve: Serve, open_page: Open) -
         {"question": pair["question"], "answers": pair["answers"][:1]} for pair in PAIRS
     ]
     assert found["bo"] == SINGLE
-    with generating.studio.database.reading() as connection:
-        assert len(submitted_values(connection, 2)) == 2
+    assert len(generating.submitted(2)) == 2
 
     row = {"question": QUESTION, "annotations": [found["ann"], found["bo"]]}
     validating = serve("validate", [{**row, "pages": ["The Dark Knight"]}], overlap=1)
@@ -314,6 +314,28 @@ def test_a_draft_survives_a_lost_connection(serve: Serve, open_page: Open) -> No
     member = next(one for one in desk.studio.members.all() if one.name == "ann")
     view = desk.studio.view(member, 1)
     assert view["draft"]["value"] == {"text": "Written in a tunnel."}
+
+
+def test_a_draft_survives_a_database_that_is_gone(
+    serve: Serve, open_page: Open, postgres: Postgres
+) -> None:
+    """The page says so, keeps what is written, and sends it by itself; other pages come back by themselves too."""
+    desk = serve("long-answer", database=postgres.make_database())
+    page = open_page(desk.link("ann"))
+    begin(page)
+    work = page.context.new_page()
+    postgres.stop("immediate")
+    try:
+        page.get_by_label("Long answer").fill("Written meanwhile.")
+        page.get_by_text("What you write is kept in this browser").wait_for()
+        work.goto(f"{desk.address}/")
+        work.get_by_role("heading", name="The project's database does not answer.").wait_for()
+    finally:
+        postgres.start()
+    saved(page)
+    assert page.locator("#offline").is_hidden()
+    work.locator(".begin").wait_for()
+    work.close()
 
 
 def test_two_windows_overwrite_nothing(serve: Serve, open_page: Open) -> None:

@@ -301,7 +301,7 @@ def _say_made(name: str, folder: Path, count: int, token: str) -> None:
 
 
 def _link(url: str | None, token: str) -> str:
-    from whichsense.studio.access import invitation_link
+    from whichsense.studio.members import invitation_link
 
     return invitation_link(url or f"http://127.0.0.1:{_PORT}", token)
 

@@ -16,7 +16,7 @@ from whichsense.serve import problems
 from whichsense.serve.problems import Problem, Refused
 from whichsense.studio.adjudication import OwnAnnotation
 from whichsense.studio.history import NotHeld, Stale
-from whichsense.studio.members import Member, Session
+from whichsense.studio.members import Member, Paused, Revoked, Session
 from whichsense.studio.workbench import NotComplete, Studio
 
 NOBODY = Problem(
@@ -142,6 +142,10 @@ _INCOMPLETE = _Detailed(
 
 
 PROBLEMS: dict[type[Exception], Callable[[Any], Problem]] = {
+    Revoked: lambda _: NOBODY,
+    Paused: lambda reason: Problem(
+        403, "paused", f"You are paused: {reason}", "Ask an owner of the project."
+    ),
     NotHeld: lambda _: NOT_HELD,
     OwnAnnotation: lambda _: _OWN,
     Stale: lambda error: replace(
@@ -163,8 +167,3 @@ def problem_of(error: Exception) -> Problem:
         if isinstance(error, kind):
             return make(error)
     return problems.problem_of(error)
-
-
-def invitation_link(base: str, token: str) -> str:
-    """The link of an invitation. What is behind # is sent to no server by itself, and stands in no log."""
-    return f"{base.rstrip('/')}/#invitation={token}"

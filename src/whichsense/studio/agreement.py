@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from whichsense.lab.metrics.ambignq import f1_answers
 from whichsense.lab.metrics.asqa import rouge_l
 from whichsense.studio.checks import Value, answers_of
+from whichsense.studio.items import Item
 from whichsense.studio.kinds import MARKS, Kind
 from whichsense.studio.reliability import (
     UNDEFINED,
@@ -114,15 +115,6 @@ class Measure:
     """What it means, or why it is undefined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotated:
-    """An item with what was submitted for it, by annotator."""
-
-    number: int
-    body: Value
-    values: Mapping[str, Value]
-
-
 _LABELS = {
     "generate": ("outcome",),
     "validate": ("verdict",),
@@ -140,7 +132,7 @@ _SIMILARITY = {
 }
 
 
-def measure_all(kind: Kind, items: Sequence[Annotated]) -> list[Measure]:
+def measure_all(kind: Kind, items: Sequence[Item]) -> list[Measure]:
     """Every measure that fits a kind of annotation."""
     several = [item for item in items if len(item.values) > 1]
     scores = [item_agreement(kind, item) for item in several]
@@ -163,14 +155,19 @@ def measure_all(kind: Kind, items: Sequence[Annotated]) -> list[Measure]:
     return measures
 
 
-def item_agreement(kind: Kind, item: Annotated) -> float:
+def item_agreement(kind: Kind, item: Item) -> float:
     """The mean similarity between every two annotations of an item."""
     pairs = combinations(item.values.values(), 2)
     scores = [similarity(kind, item.body, one, other) for one, other in pairs]
     return sum(scores) / len(scores)
 
 
-def row(kind: Kind, item: Annotated) -> dict[str, Any]:
+def difference(kind: Kind, item: Item) -> float:
+    """Return how much the annotators of an item differ, from 0 to 1; 0 below two."""
+    return 1 - item_agreement(kind, item) if len(item.values) > 1 else 0.0
+
+
+def row(kind: Kind, item: Item) -> dict[str, Any]:
     """An item's line of the table: how far its annotators agree, and what that says."""
     count = len(item.values)
     agreement = item_agreement(kind, item) if count > 1 else None
@@ -197,7 +194,7 @@ def row(kind: Kind, item: Annotated) -> dict[str, Any]:
     }
 
 
-def _sets(kind: Kind, item: Annotated) -> Unit:
+def _sets(kind: Kind, item: Item) -> Unit:
     if kind.measure == "options":
         return {who: option_set(value) for who, value in item.values.items()}
     found = {}
@@ -207,7 +204,7 @@ def _sets(kind: Kind, item: Annotated) -> Unit:
     return found
 
 
-def _labelled(kind: Kind, items: Sequence[Annotated]) -> dict[str, list[Unit]]:
+def _labelled(kind: Kind, items: Sequence[Item]) -> dict[str, list[Unit]]:
     """What annotators said in each field of one label; each reading is a unit of its own."""
     if kind.measure != "marks":
         labels = _LABELS.get(kind.name, ())

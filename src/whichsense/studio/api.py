@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from whichsense import __version__
 from whichsense.errors import BadInput, WhichsenseError
 from whichsense.serve import problems
-from whichsense.serve.app import BoundedProtocol
 from whichsense.serve.guard import Guard, json_only
 from whichsense.serve.problems import Problem, Refused
 from whichsense.serve.settings import ServiceSettings
@@ -36,6 +35,7 @@ from whichsense.studio.access import (
     problem_of,
     session_of,
 )
+from whichsense.studio.database import encode
 from whichsense.studio.members import Session
 from whichsense.studio.workbench import Studio
 
@@ -161,12 +161,6 @@ def work(studio: Desk, member: Annotator) -> Json:
 @router.post("/take")
 def take(body: TakeBody, studio: Desk, member: Annotator) -> Json:
     """Take the next item, or a given one."""
-    if member.paused:
-        raise Refused(
-            Problem(
-                403, "paused", f"You are paused: {member.paused}", "Ask an owner of the project."
-            )
-        )
     view = studio.take(member, body.item)
     if view is None and body.item is not None:
         raise Refused(NOT_HELD)
@@ -247,7 +241,13 @@ def create_app(
 ) -> FastAPI:
     """The application over a studio, which the caller closes. `pages` are served beside the routes."""
     settings = settings or service_settings(studio)
-    app = FastAPI(title="whichsense studio", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="whichsense studio",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=_AsciiResponse,
+    )
     app.state.studio = studio
     problems.install(app)
     for told in (Refused, WhichsenseError, *PROBLEMS):
@@ -259,6 +259,13 @@ def create_app(
     app.add_middleware(Guard, settings=settings, telemetry=Telemetry())
     app.add_middleware(_RefusalLog)
     return app
+
+
+class _AsciiResponse(JSONResponse):
+    """JSON that can hold whatever people write, half of a surrogate pair too, for which UTF-8 has no bytes."""
+
+    def render(self, content: Any) -> bytes:
+        return encode(content).encode()
 
 
 class _RefusalLog:
@@ -304,6 +311,8 @@ def run_studio(
     studio: Studio, settings: ServiceSettings, say: Callable[[str], None] = lambda line: None
 ) -> None:
     """Serve until a signal ends it. `say` is told the address once the socket is bound."""
+    from whichsense.serve.app import BoundedProtocol
+
     config = uvicorn.Config(
         create_app(studio, settings, pages.router),
         host=settings.host,

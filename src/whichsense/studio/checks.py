@@ -31,6 +31,13 @@ class Finding:
     reason: str
 
 
+def present(value: Any) -> Any:
+    """What was written without the fields that are null, which are as good as not there."""
+    if isinstance(value, Mapping):
+        return {name: present(one) for name, one in value.items() if one is not None}
+    return list(map(present, value)) if isinstance(value, list) else value
+
+
 def error(where: str, rule: str, reason: str) -> Finding:
     return Finding("error", where, rule, reason)
 
@@ -171,7 +178,7 @@ def check_validation(item: Value, value: Value) -> Iterator[Finding]:
             yield error("outcome", "missing", "Choose: one answer, several, or nothing found.")
         yield from check_answers(item, value)
         for number, annotation in enumerate(item["annotations"]):
-            if same_answers(annotation, value):
+            if answer_keys(annotation) == answer_keys(value):
                 yield warning(
                     "verdict",
                     "not-new",
@@ -179,19 +186,13 @@ def check_validation(item: Value, value: Value) -> Iterator[Finding]:
                 )
 
 
-def same_answers(one: Value, other: Value) -> bool:
-    """Whether two annotations are exactly alike: the same outcome, answers and rewrites.
+def answer_keys(value: Value) -> frozenset[str]:
+    """Return the answers of an annotation, each by its first name as scores compare it.
 
-    >>> same_answers({"outcome": "single", "answers": ["Bo"]}, {"outcome": "single", "answers": ["bo", "Bo"]})
-    True
+    >>> answer_keys({"outcome": "single", "answers": ["The Bo", "Ray"]})
+    frozenset({'bo'})
     """
-    return answer_keys(one) == answer_keys(other)
-
-
-def answer_keys(value: Value) -> frozenset[frozenset[str]]:
-    """The answers of an annotation, each by its first name as scores compare it."""
-    answers = answers_of(value)
-    return frozenset(frozenset(map(normalize, names[:1])) for names in answers)
+    return frozenset(normalize(names[0]) for names in answers_of(value) if names)
 
 
 def answers_of(value: Value) -> list[list[str]]:

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,18 @@ from sqlalchemy import Column, Connection, Index, Table, UniqueConstraint, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from whichsense.errors import BadConfig
-from whichsense.studio.items import NewItem
+from whichsense.studio.items import Item
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-_WAIT = 30.0  # seconds for another process's write
-_CONNECT = 5  # seconds for PostgreSQL to accept a connection
+_WAIT = 30  # seconds: for another process's write, for PostgreSQL to answer, for a connection that others use
+# A thread that finds all connections in use waits for its turn.
+_POOL: dict[str, Any] = {"pool_size": 16, "max_overflow": 0, "pool_timeout": _WAIT}
 _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 VERSIONED = ("save", "undo", "submit", "reopen")
 """Events that change a draft: each has the draft's next version."""
+
+Place = tuple[int, int, str | None]
+"""Item, slot and who has submitted there; None: the place is free."""
 
 metadata = sa.MetaData()
 
@@ -90,6 +93,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _make_engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
+        level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        self._reader = self.engine.execution_options(**level)
         # SQLite has one writer. A lock is fair to threads that wait; its own waiting is not.
         self._turn = threading.Lock() if self._is_sqlite else nullcontext()
         self._migrate(url)
@@ -105,7 +110,11 @@ class Database:
                 if not self._is_sqlite:  # services that start at once go one by one
                     connection.execute(sa.text("SELECT pg_advisory_xact_lock(7701)"))
                 config.attributes["connection"] = connection
-                command.upgrade(config, "head")
+                if sa.inspect(connection).has_table(items.name):
+                    command.upgrade(config, "head")
+                else:
+                    metadata.create_all(connection)
+                    command.stamp(config, "head")
         except OperationalError as error:
             shown = self.engine.url.render_as_string(hide_password=True)
             raise BadConfig(
@@ -116,7 +125,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database."""
-        with self.engine.begin() as connection:
+        with self._reader.begin() as connection:
             yield connection
 
     @contextmanager
@@ -145,13 +154,8 @@ def _make_engine(url: str) -> sa.Engine:
             raise NoSuchModuleError
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        return sa.create_engine(
-            parsed,
-            connect_args={"connect_timeout": _CONNECT},
-            pool_size=16,
-            max_overflow=16,
-            pool_pre_ping=True,
-        )
+        waits = {"connect_timeout": _WAIT}
+        return sa.create_engine(parsed, connect_args=waits, pool_pre_ping=True, **_POOL)
     except (ArgumentError, NoSuchModuleError):
         raise BadConfig(
             f"'{url}' names no database of the studio. Write postgresql+psycopg://USER@HOST/NAME, or leave "
@@ -160,12 +164,8 @@ def _make_engine(url: str) -> sa.Engine:
 
 
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
-    engine = sa.create_engine(
-        url,
-        connect_args={"timeout": _WAIT, "check_same_thread": False},
-        pool_size=16,
-        max_overflow=16,
-    )
+    waits = {"timeout": _WAIT, "check_same_thread": False}
+    engine = sa.create_engine(url, connect_args=waits, **_POOL)
 
     def connected(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below
@@ -188,28 +188,24 @@ def encode(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def add_items(connection: Connection, new: Sequence[NewItem], overlap: int) -> None:
-    """Add items after those that are there, with a slot for each annotator of an item that is work."""
-    last = connection.scalar(sa.select(sa.func.max(items.c.item))) or 0
+def add_items(connection: Connection, new: Sequence[Item]) -> None:
+    """Add items, numbered from 1, to a database that has none."""
     rows = []
-    places: list[tuple[int, int, None]] = []
-    for number, item in enumerate(new, last + 1):
-        gold = None if item.gold is None else encode(item.gold)
-        own = {"item": number, "body": encode(item.body), "gold": gold}
-        rows.append({**asdict(item), **own})
-        if item.part == "work":
-            places += [(number, slot, None) for slot in range(1, overlap + 1)]
+    for number, item in enumerate(new, 1):
+        row = {"item": number, "part": item.part, "body": encode(item.body)}
+        row["gold"] = None if item.gold is None else encode(item.gold)
+        row["uncertainty"], row["difference"] = item.uncertainty, item.difference
+        rows.append(row)
     if rows:
         connection.execute(items.insert(), rows)
-    add_slots(connection, places)
 
 
 def free_slot(item: int, slot: int) -> dict[str, Any]:
     return {"item": item, "slot": slot, "annotator": None, "until": 0.0, "done": False}
 
 
-def add_slots(connection: Connection, places: Sequence[tuple[int, int, str | None]]) -> None:
-    """Add places of items, given as item, slot and who has submitted there; None: the place is free."""
+def add_slots(connection: Connection, places: Sequence[Place]) -> None:
+    """Add places of items."""
     rows = [
         {**free_slot(item, slot), "annotator": who, "done": who is not None}
         for item, slot, who in places

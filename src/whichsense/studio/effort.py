@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whichsense.studio.agreement import similarity
 from whichsense.studio.checks import Value
-from whichsense.studio.history import Event
+from whichsense.studio.history import Event, by_draft
 from whichsense.studio.kinds import Kind
 
 if TYPE_CHECKING:
@@ -28,11 +28,8 @@ def working_seconds(times: Sequence[float], pause: float) -> float:
 
 def seconds_by_item(events: Iterable[Event], pause: float) -> dict[tuple[int, str], float]:
     """How long each annotator worked on each item."""
-    times: dict[tuple[int, str], list[float]] = {}
-    for event in events:
-        if event.item and event.kind not in ("adjudicate", "grade"):
-            times.setdefault((event.item, event.annotator), []).append(event.at)
-    return {key: working_seconds(own, pause) for key, own in times.items()}
+    worked = by_draft(one for one in events if one.kind not in ("adjudicate", "grade"))
+    return {key: working_seconds([one.at for one in own], pause) for key, own in worked.items()}
 
 
 def pay_table(

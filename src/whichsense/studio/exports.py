@@ -14,15 +14,15 @@ from sqlalchemy import Connection
 
 from whichsense.errors import BadInput
 from whichsense.files import as_json, write_atomically
-from whichsense.studio.adjudication import finals, unswapped
+from whichsense.studio.adjudication import outcomes
 from whichsense.studio.checks import Value
 from whichsense.studio.database import slots
-from whichsense.studio.history import Event, read_events
-from whichsense.studio.items import PARTS
+from whichsense.studio.history import read_events
+from whichsense.studio.items import PARTS, Item
 from whichsense.studio.kinds import MARKS, Kind
-from whichsense.studio.releases import RELEASES, Outcome
+from whichsense.studio.releases import RELEASES
 from whichsense.studio.statement import write_statement
-from whichsense.studio.workbench import Item, Studio, all_submitted, read_items
+from whichsense.studio.workbench import Studio, read_items, with_values
 
 FORMATS = (*RELEASES, "readings", "jsonl")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of files in an archive, which is the same each time
@@ -38,11 +38,12 @@ def default_format(kind: Kind) -> str:
 
 def export_files(studio: Studio, name: str) -> dict[str, bytes]:
     """The files of an export by name, the data statement last."""
+    names = studio.members.names()
     with studio.database.reading() as connection:
         if name == "jsonl":
             files = {"everything.jsonl": b"".join(map(as_json, _everything(studio, connection)))}
         elif name == "readings":
-            files = _forms(studio, connection)
+            files = _forms(studio, connection, names)
         else:
             files = _release(studio, connection, name)
     return {**files, "statement.md": write_statement(studio, name).encode(errors="replace")}
@@ -80,66 +81,17 @@ def _release(studio: Studio, connection: Connection, name: str) -> dict[str, byt
     return {form.file: as_json(rows, indent=1)}
 
 
-def outcomes(studio: Studio, connection: Connection) -> list[Outcome]:
-    """Every item with its accepted annotations, searches and pages."""
-    decided = finals(connection)
-    values = all_submitted(connection)
-    read = read_events(connection, kinds=("search", "view"))
-    by_item: dict[int, list[Event]] = {}
-    for event in read:
-        by_item.setdefault(event.item, []).append(event)
-    found = []
-    for item in read_items(connection, "work", "agreed"):
-        own = unswapped(studio, item, values.get(item.number, {}))
-        if item.number in decided:
-            own = {"": decided[item.number].payload["value"]}
-        history = by_item.get(item.number, [])
-        found.append(
-            Outcome(
-                item.body,
-                accepted(studio.kind, item, own),
-                [_search(one) for one in history if one.kind == "search"],
-                [one.payload["title"] for one in history if one.kind == "view"],
-            )
-        )
-    return found
-
-
-def accepted(kind: Kind, item: Item, values: Mapping[str, Value]) -> list[Value]:
-    """The annotations that count: those of generators that a validator accepts, or the validator's own."""
-    if item.part == "agreed":
-        return list(item.body["annotations"])
-    if kind.name != "validate" or not values:
-        return list(values.values())
-    verdict = next(iter(values.values()))
-    if verdict["verdict"] == "same":
-        return list(item.body["annotations"])
-    if verdict["verdict"] == "better":
-        return [item.body["annotations"][verdict["better"]]]
-    return [verdict]
-
-
-def _search(event: Event) -> dict[str, Any]:
-    results = event.payload["results"]
-    shown = [{"title": one["title"], "snippet": one["snippet"]} for one in results]
-    return {"query": event.payload["query"], "results": shown}
-
-
-def _forms(studio: Studio, connection: Connection) -> dict[str, bytes]:
+def _forms(studio: Studio, connection: Connection, names: Mapping[str, str]) -> dict[str, bytes]:
     """A filled form of `whichsense evaluate readings` for each annotator."""
     if studio.kind.name != "readings":
         raise BadInput("Only a project of the kind 'readings' has marks. Export it as jsonl.")
-    items = read_items(connection, "work", "unread")
-    values = all_submitted(connection)
-    names = studio.members.names()
-    readers = dict.fromkeys(who for own in values.values() for who in own)
+    items = with_values(connection, studio.kind, read_items(connection, "work", "unread"))
+    form: dict[str, Any] = {}
+    for item in reversed(items):
+        form |= item.body.get("form", {})
     files = {}
-    for number, who in enumerate(sorted(readers), 1):
-        questions = []
-        form: dict[str, Any] = {}
-        for item in items:
-            form = {**item.body.get("form", {}), **form}
-            questions.append(_marked(item, values.get(item.number, {}).get(who, {})))
+    for number, who in enumerate(sorted({who for item in items for who in item.values}), 1):
+        questions = [_marked(item, item.values.get(who, {})) for item in items]
         filled = {**form, "reader": names.get(who, who), "questions": questions}
         files[f"reader-{number}.json"] = as_json(filled, indent=1)
     return files
@@ -166,9 +118,9 @@ def _everything(studio: Studio, connection: Connection) -> Iterable[dict[str, An
     counts = {item: count for item, count in connection.execute(by_item)}
     for item in read_items(connection, *PARTS):
         row = asdict(item)
-        number = row.pop("number")
-        places = counts.get(number, 0) if item.part == "work" else 0
-        yield {"item": number, **row, "slots": places}
+        del row["values"]
+        places = counts.get(item.number, 0) if item.part == "work" else 0
+        yield {"item": row.pop("number"), **row, "slots": places}
     for event in read_events(connection):
         fields = asdict(event)
         del fields["id"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
-import sqlalchemy as sa
-
 from whichsense.errors import BadInput
-from whichsense.studio.checks import composed, same_answers
-from whichsense.studio.database import slots
-from whichsense.studio.exports import outcomes
+from whichsense.studio.adjudication import outcomes, read_unfinished
+from whichsense.studio.checks import answer_keys, composed
 from whichsense.studio.releases import Outcome
-from whichsense.studio.workbench import Studio, read_items
+from whichsense.studio.workbench import Studio
 
 _STEPS = {
     "generate": ("validate", "clarification", "long-answer"),
@@ -24,7 +21,7 @@ _STEPS = {
 
 
 def next_rows(studio: Studio, kind: str) -> list[dict[str, Any]]:
-    """The questions for a project of a kind that follows on this one, of the items that are complete.
+    """Make the questions for a project of a kind that follows on this one, of the items that are complete.
 
     Where all generators found exactly the same there is nothing to validate: the item goes along as agreed on.
     """
@@ -33,14 +30,10 @@ def next_rows(studio: Studio, kind: str) -> list[dict[str, Any]]:
         known = ", ".join(following) or "nothing"
         raise BadInput(f"After '{studio.kind.name}' comes {known}, not '{kind}'.")
     with studio.database.reading() as connection:
-        numbers = [item.number for item in read_items(connection, "work", "agreed")]
-        still_open = set(connection.scalars(sa.select(slots.c.item).where(sa.not_(slots.c.done))))
+        unfinished = read_unfinished(connection)
         found = outcomes(studio, connection)
-    rows = []
-    for number, outcome in zip(numbers, found, strict=True):
-        made = _row(kind, outcome) if number not in still_open and outcome.values else {}
-        if made:
-            rows.append({**_shared(outcome), **made})
+    complete = [one for one in found if one.values and one.item not in unfinished]
+    rows = [{**_shared(one), **made} for one in complete if (made := _MADE[kind](one))]
     if not rows:
         raise BadInput(
             f"No item of '{studio.project.name}' is complete and has something for '{kind}' yet."
@@ -49,32 +42,45 @@ def next_rows(studio: Studio, kind: str) -> list[dict[str, Any]]:
 
 
 def _shared(outcome: Outcome) -> dict[str, Any]:
-    row: dict[str, Any] = {name: outcome.body[name] for name in ("id", "question")}
-    row["pages"] = list(dict.fromkeys([*outcome.body.get("pages", ()), *outcome.pages]))
-    row["queries"] = [*outcome.body.get("queries", ()), *outcome.searches]
-    if "release" in outcome.body:
-        row["release"] = outcome.body["release"]
+    body = outcome.body
+    row = {name: body[name] for name in ("id", "question", "release") if name in body}
+    row["pages"] = list(dict.fromkeys([*body.get("pages", ()), *outcome.pages]))
+    row["queries"] = [*body.get("queries", ()), *outcome.searches]
     return row
 
 
-def _row(kind: str, outcome: Outcome) -> dict[str, Any]:
-    """What an item of the next kind has beside its question; nothing where it asks for none."""
+# What an item of the next kind has beside its question; nothing where it asks for none.
+
+
+def _to_validate(outcome: Outcome) -> dict[str, Any]:
     values = outcome.values
-    if kind == "validate":
-        agreed = len(values) > 1 and all(same_answers(values[0], one) for one in values)
-        return {"annotations": [dict(one) for one in values], "agreed": agreed}
-    if kind == "compare":
-        texts = [one["text"] for one in values]
-        return (
-            {"readings": outcome.body["readings"], "answers": texts[:2]} if len(texts) > 1 else {}
-        )
-    if kind == "preference":
-        asked = [one for one in values if one["action"] != "not ambiguous"]
-        readings = outcome.body["readings"]
-        return {"readings": readings, "clarification": composed(asked[0])} if asked else {}
-    several = [one for one in values if one.get("outcome") == "several"]
-    return {"readings": [_reading(pair) for pair in several[0]["pairs"]]} if several else {}
+    is_agreed = len(values) > 1 and len(set(map(answer_keys, values))) == 1
+    return {"annotations": list(map(dict, values)), "agreed": is_agreed}
 
 
-def _reading(pair: Mapping[str, Any]) -> dict[str, Any]:
-    return {"question": pair["question"], "answers": list(pair["answers"])}
+def _to_compare(outcome: Outcome) -> dict[str, Any]:
+    texts = [one["text"] for one in outcome.values[:2]]
+    return {"readings": outcome.body["readings"], "answers": texts} if len(texts) > 1 else {}
+
+
+def _to_prefer(outcome: Outcome) -> dict[str, Any]:
+    asked = [one for one in outcome.values if one["action"] != "not ambiguous"]
+    readings = outcome.body["readings"]
+    return {"readings": readings, "clarification": composed(asked[0])} if asked else {}
+
+
+def _to_read(outcome: Outcome) -> dict[str, Any]:
+    """The readings of the first annotation that found several answers."""
+    for value in outcome.values:
+        if value.get("outcome") == "several":
+            return {"readings": list(map(dict, value["pairs"]))}
+    return {}
+
+
+_MADE: dict[str, Callable[[Outcome], dict[str, Any]]] = {
+    "validate": _to_validate,
+    "clarification": _to_read,
+    "long-answer": _to_read,
+    "preference": _to_prefer,
+    "compare": _to_compare,
+}

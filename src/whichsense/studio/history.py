@@ -5,28 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from whichsense.studio.checks import Value
+from whichsense.studio.checks import Value, present
 from whichsense.studio.database import VERSIONED, encode, events, slots
-
-UNVERSIONED = (
-    "take",  # the item was opened
-    "leave",  # and put back
-    "skip",  # put back for good, with a reason
-    "active",  # the annotator was there
-    "search",  # a query with its results
-    "view",  # a page that was read
-    "suggest",  # what a system suggested, and whether it was shown
-    "note",  # a remark for the owner
-    "adjudicate",  # the final annotation
-    "grade",  # how right an annotation is, of an item that qualifies
-)
-ABOUT_PEOPLE = ("invite", "join", "pause", "resume", "revoke", "pass", "fail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +26,11 @@ class Event:
     version: int
     """Of the draft, after the event."""
     kind: str
+    """Of a draft: save, undo, submit, reopen. Of an item: take (opened), leave (put back), skip (put back for good,
+    with a reason), active (the annotator was there), search (with its results), view (a page was read), suggest (what
+    a system suggested, and whether it was shown), note (a remark for the owner), adjudicate (the final annotation),
+    grade (how right an annotation is). Of a person: invite, join, pause, resume, revoke, pass, fail.
+    """
     payload: Value
     at: float
     """Seconds since 1970."""
@@ -98,7 +89,7 @@ def fold(history: Iterable[Event]) -> Draft:
         version = one.version
         shows[version] = shown
     shown = shows[version]
-    return Draft(version, values[shown], is_submitted, earlier.get(shown))
+    return Draft(version, present(values[shown]), is_submitted, earlier.get(shown))
 
 
 def read_events(
@@ -120,6 +111,20 @@ def read_events(
         fields = dict(row._mapping)
         fields["payload"] = json.loads(fields["payload"])
         found.append(Event(**fields))
+    return found
+
+
+def payloads(events: Iterable[Event], kind: str) -> list[dict[str, Any]]:
+    """What the events of a kind hold."""
+    return [dict(one.payload) for one in events if one.kind == kind]
+
+
+def by_draft(events: Iterable[Event]) -> dict[tuple[int, str], list[Event]]:
+    """Events by item and annotator; without those that are about people."""
+    found: dict[tuple[int, str], list[Event]] = {}
+    for one in events:
+        if one.item:
+            found.setdefault((one.item, one.annotator), []).append(one)
     return found
 
 
@@ -173,11 +178,14 @@ def change_draft(
     raise Stale(draft, payload.get("set"))
 
 
-def insert_events(connection: Connection, rows: Sequence[Value]) -> None:
+def insert_events(connection: Connection, happened: Sequence[Event]) -> None:
     """Add events that happened elsewhere, in their order."""
+    rows = []
+    for one in happened:
+        rows.append({**asdict(one), "payload": encode(one.payload)})
+        del rows[-1]["id"]  # it gets one here
     if rows:
-        encoded = [{**row, "payload": encode(row["payload"])} for row in rows]
-        connection.execute(events.insert(), encoded)
+        connection.execute(events.insert(), rows)
 
 
 def _append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ _PASSED_ON = ("gold", "form", "suggestion", "queries", "release")
 
 
 @dataclass(frozen=True, slots=True)
-class NewItem:
-    """An item on its way into a project."""
+class Item:
+    """A question with everything that people are shown, or not shown, about it."""
 
     body: Value
     part: str = "work"
@@ -34,9 +34,13 @@ class NewItem:
     uncertainty: float = 0.0
     difference: float = 0.0
     """How much its annotators differ."""
+    number: int = 0
+    """Its number in the project; 0: it is in none yet."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """What was submitted for it, by annotator, where that was read too."""
 
 
-def load_items(path: Path, kind: Kind, part: str = "work") -> list[NewItem]:
+def load_items(path: Path, kind: Kind, part: str = "work") -> list[Item]:
     """The items of a file: questions one a line, JSON lines, a list in JSON, a dataset's file, or a form of readings.
 
     Raises `BadInput` that names the record and what it lacks.
@@ -47,7 +51,7 @@ def load_items(path: Path, kind: Kind, part: str = "work") -> list[NewItem]:
     return items
 
 
-def items_of(rows: Iterable[Row], kind: Kind, part: str = "work") -> list[NewItem]:
+def items_of(rows: Iterable[Row], kind: Kind, part: str = "work") -> list[Item]:
     """The items of rows."""
     ids = IdMaker()
     items = []
@@ -56,11 +60,11 @@ def items_of(rows: Iterable[Row], kind: Kind, part: str = "work") -> list[NewIte
         gold = row.value.get("value")
         if part != "work":
             _check_gold(row, kind, body, gold)
-            items.append(NewItem(body, part, gold))
+            items.append(Item(body, part, gold))
             continue
         is_shown = kind.name != "readings" or body["readings"]
         own = "agreed" if row.value.get("agreed") else "work" if is_shown else "unread"
-        items.append(NewItem(body, own, None, _uncertainty(row)))
+        items.append(Item(body, own, None, _uncertainty(row)))
     return items
 
 
@@ -190,7 +194,7 @@ def _suggestion(case: Value) -> dict[str, Any]:
     )
 
 
-def suggest(item: NewItem, kind: Kind, suggested: Value) -> NewItem:
+def suggest(item: Item, kind: Kind, suggested: Value) -> Item:
     """An item with what a system suggests for it: a form's value, or a prediction as `whichsense predict` writes it.
 
     Answers or pairs for questions, a clarification question to revise, a long answer.

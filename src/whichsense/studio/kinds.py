@@ -66,10 +66,15 @@ class Kind:
         findings = list(_check_shape(self.fields, value, ""))
         if findings:
             return findings
+        value = checks.present(value)
         findings += _check_required(self.fields, value, value, "")
         for rule in self.rules:
             findings += rule(item, value)
         return findings
+
+    def errors(self, item: Value, value: Value) -> list[Finding]:
+        """What keeps a value from being submitted."""
+        return [one for one in self.check(item, value) if one.level == "error"]
 
     def check_shape(self, value: Value) -> list[Finding]:
         """Fields that there are not, and values of a wrong type: nothing that a form would send."""

@@ -12,9 +12,10 @@ from starlette.responses import Response
 from whichsense.serve.guard import json_only
 from whichsense.serve.problems import not_found
 from whichsense.studio import adjudication, reports
-from whichsense.studio.access import Adjudicator, Body, Desk, Json, Number, Owner, invitation_link
+from whichsense.studio.access import Adjudicator, Body, Desk, Json, Number, Owner
 from whichsense.studio.exports import FORMATS, export_archive
 from whichsense.studio.history import read_events
+from whichsense.studio.members import invitation_link
 from whichsense.studio.workbench import Studio
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(json_only)])

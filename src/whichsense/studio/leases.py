@@ -107,6 +107,11 @@ def held(connection: Connection, annotator: str) -> int | None:
     return connection.scalar(query.order_by(slots.c.until.desc()).limit(1))
 
 
+def until(connection: Connection, annotator: str, item: int) -> float | None:
+    """Until when an annotator holds an item, or held it; None where it is not theirs, or done."""
+    return connection.scalar(sa.select(slots.c.until).where(*_held(annotator, item)))
+
+
 def renew(connection: Connection, annotator: str, item: int, seconds: float) -> Lease | None:
     """Hold an item for longer; None where another has it by now, or it is done."""
     until = time.time() + seconds

@@ -8,12 +8,14 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from whichsense.errors import BadInput
 from whichsense.serve.settings import ApiKey, KeyFile, split_key
@@ -50,6 +52,14 @@ class Session:
     token: str
     """To be sent back with every change, in the header X-CSRF-Token."""
     cookie: str = ""
+
+
+class Revoked(Exception):
+    """The membership has ended since the request began."""
+
+
+class Paused(Exception):
+    """Nothing new is given to the member, for this reason."""
 
 
 class Members:
@@ -98,8 +108,7 @@ class Members:
         if key is None:
             return None
         with self._database.reading() as connection:
-            latest = connection.scalar(sa.select(_latest_pause(sa.literal(member_id))))
-        return _member(key, _reason(latest))
+            return _member(key, read_pause(connection, member_id))
 
     def revoke(self, member_id: str, by: str) -> None:
         """End a membership. What the member has written is kept."""
@@ -121,6 +130,14 @@ class Members:
             record(connection, kind, payload, annotator=member_id)
 
     # Who asks.
+
+    @contextmanager
+    def writing(self, member: Member) -> Iterator[Connection]:
+        """A transaction of a member. Raises `Revoked` where the membership has ended by now."""
+        with self._database.writing() as connection:
+            if read_events(connection, 0, member.id, ("revoke",)):
+                raise Revoked
+            yield connection
 
     def of_key(self, token: str) -> Member | None:
         """The member whose key this is. scrypt runs once for each key and process."""
@@ -172,6 +189,11 @@ class Members:
             connection.execute(sessions.delete().where(sessions.c.digest == _digest(cookie)))
 
 
+def invitation_link(base: str, token: str) -> str:
+    """Return the link of an invitation. What is behind # is sent to no server by itself, and stands in no log."""
+    return f"{base.rstrip('/')}/#invitation={token}"
+
+
 def _digest(cookie: str) -> str:
     return hashlib.sha256(cookie.encode(errors="replace")).hexdigest()
 
@@ -179,6 +201,11 @@ def _digest(cookie: str) -> str:
 def _member(key: ApiKey, paused: str) -> Member:
     role = key.scopes[0] if key.scopes and key.scopes[0] in ROLES else ROLES[0]
     return Member(key.id, key.name, role, paused)
+
+
+def read_pause(connection: Connection, member_id: str) -> str:
+    """Why a member is paused; empty where they may work."""
+    return _reason(connection.scalar(sa.select(_latest_pause(sa.literal(member_id)))))
 
 
 def _latest_pause(member_id: sa.ColumnElement[str]) -> sa.ScalarSelect[str]:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
-
-from sqlalchemy import Connection
 
 from whichsense.config import load_as
 from whichsense.errors import BadConfig, BadInput, did_you_mean
 from whichsense.files import write_atomically
 from whichsense.lab.datasets.rows import Row
-from whichsense.studio.database import Database, add_items
-from whichsense.studio.items import NewItem, items_of, load_items, suggest
+from whichsense.studio.database import Database, Place, add_items, add_slots
+from whichsense.studio.history import Event, insert_events
+from whichsense.studio.items import Item, items_of, load_items, suggest
 from whichsense.studio.kinds import KINDS, Kind
 
 FILE = "project.toml"
@@ -149,20 +148,30 @@ def create_project(
     """
     check_name(folder)
     kind = KINDS[settings.kind]
-    items = _load(questions, kind)
+    if isinstance(questions, Path):
+        items = load_items(questions, kind)
+    else:
+        rows = (Row(dict(one), f"question {number}", "") for number, one in enumerate(questions, 1))
+        items = items_of(rows, kind)
     if suggested is not None:
         items = [suggest(item, kind, suggested) for item in items]
     for part, path in (qualifying or {}).items():
         items += load_items(path, kind, part=part)
     if not settings.guidelines:
         settings = dataclasses.replace(settings, guidelines=kind.guidelines)
-    return make_project(
-        folder, settings, lambda connection: add_items(connection, items, settings.overlap)
-    )
+    work = [number for number, item in enumerate(items, 1) if item.part == "work"]
+    places = [(number, slot, None) for number in work for slot in range(1, settings.overlap + 1)]
+    return make_project(folder, settings, items, places)
 
 
-def make_project(folder: Path, settings: Settings, fill: Callable[[Connection], None]) -> Project:
-    """Make a project's folder with what `fill` puts into the database: all of it, or nothing."""
+def make_project(
+    folder: Path,
+    settings: Settings,
+    items: Sequence[Item],
+    places: Sequence[Place],
+    events: Sequence[Event] = (),
+) -> Project:
+    """Make a project's folder and database: all of it, or nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     project = Project(folder, settings)
     database = project.database()
@@ -172,7 +181,9 @@ def make_project(folder: Path, settings: Settings, fill: Callable[[Connection], 
                 f"The database '{settings.database}' holds a project already. Name another one with --database URL."
             )
         with database.writing() as connection:
-            fill(connection)
+            add_items(connection, items)
+            add_slots(connection, places)
+            insert_events(connection, events)
     finally:
         database.close()
     write_atomically(folder / FILE, _as_toml(settings))
@@ -187,13 +198,6 @@ def check_name(folder: Path) -> None:
         )
     if (folder / FILE).exists():
         raise BadInput(f"'{folder}' is a project already. Choose another name.")
-
-
-def _load(questions: Path | Sequence[Mapping[str, Any]], kind: Kind) -> list[NewItem]:
-    if isinstance(questions, Path):
-        return load_items(questions, kind)
-    numbered = enumerate(questions, 1)
-    return items_of((Row(dict(one), f"question {number}", "") for number, one in numbered), kind)
 
 
 def _as_toml(settings: Settings) -> str:

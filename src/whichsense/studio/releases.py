@@ -23,6 +23,8 @@ class Outcome:
     searches: Sequence[Fields] = ()
     """In AmbigNQ's form: query, and results with title and snippet."""
     pages: Sequence[str] = ()
+    item: int = 0
+    """The item's number in the project; 0: it is in none yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from whichsense.studio.adjudication import annotated, finals
-from whichsense.studio.agreement import Annotated, measure_all, resolved_answers, row
+from whichsense.studio.adjudication import annotated, finals, outcomes
+from whichsense.studio.agreement import measure_all, row
 from whichsense.studio.checks import answers_of
 from whichsense.studio.database import events
 from whichsense.studio.effort import Work, pay_table, seconds_by_item
 from whichsense.studio.history import read_events
+from whichsense.studio.releases import Outcome
 from whichsense.studio.workbench import Studio, read_items
 
 
@@ -33,69 +34,48 @@ def agreement(studio: Studio) -> dict[str, Any]:
 
 
 def pay(studio: Studio) -> dict[str, Any]:
-    """What each annotator is owed, by project.toml."""
+    """Return what each annotator is owed, by project.toml."""
     with studio.database.reading() as connection:
-        work = _work(studio, connection)
-        seconds = work_seconds(studio, connection)
+        decided = finals(connection)
+        found = annotated(studio, connection)
+        seconds = seconds_by_item(read_events(connection), studio.settings.pause)
+    work = []
+    for item in found:
+        final = decided[item.number].payload["value"] if item.number in decided else None
+        work += [Work(who, item.body, value, final) for who, value in item.values.items()]
     rule = studio.settings.pay
     rows = pay_table(rule, studio.kind, work, studio.members.names(), seconds)
     return {"currency": rule.currency, "rows": rows}
 
 
-def work_seconds(studio: Studio, connection: Connection) -> dict[tuple[int, str], float]:
-    """How long each annotator worked on each item."""
-    return seconds_by_item(read_events(connection), studio.settings.pause)
-
-
-def _work(studio: Studio, connection: Connection) -> list[Work]:
-    decided = finals(connection)
-    work = []
-    for item in annotated(studio, connection):
-        final = decided.get(item.number)
-        value = None if final is None else final.payload["value"]
-        for who, own in item.values.items():
-            work.append(Work(who, item.body, own, value))
-    return work
-
-
 def paper_counts(studio: Studio, connection: Connection) -> dict[str, str]:
-    """What AmbigNQ's paper counts: questions by their number of answers, and how often annotations passed."""
+    """Count what AmbigNQ's paper counts: questions by their number of answers, and how often annotations passed."""
     if studio.kind.measure != "answers":
         return {}
-    items = annotated(studio, connection)
-    agreed = read_items(connection, "agreed")
-    sizes = [[len(answers_of(one)) for one in item.body["annotations"]] for item in agreed]
-    sizes += [_sizes(studio, item) for item in items if item.values]
     # With several accepted annotations the smallest number counts, as in the paper's table.
-    smallest = Counter(min(own) for own in map(_found, sizes) if own)
-    total = sum(smallest.values())
+    sizes = Counter(size for one in outcomes(studio, connection) if (size := _smallest(one)))
+    total = sizes.total()
     counts = {"questions with an answer": f"{total:,}"}
     for size in (1, 2, 3):
-        counts[f"… with {size}"] = _share(smallest[size], total)
-    counts["… with 4 or more"] = _share(sum(n for size, n in smallest.items() if size > 3), total)
+        counts[f"… with {size}"] = _share(sizes.pop(size, 0), total)
+    counts["… with 4 or more"] = _share(sizes.total(), total)
     if studio.kind.name == "validate":
-        verdicts = Counter(
-            next(iter(item.values.values()))["verdict"] for item in items if item.values
-        )
-        every = sum(verdicts.values()) + len(agreed)
-        counts["validation skipped, annotations equal"] = _share(len(agreed), every)
-        counts["all annotations passed"] = _share(len(agreed) + verdicts["same"], every)
+        said = [
+            next(iter(one.values.values())) for one in annotated(studio, connection) if one.values
+        ]
+        verdicts = Counter(value["verdict"] for value in said)
+        agreed = len(read_items(connection, "agreed"))
+        every = agreed + len(said)
+        counts["validation skipped, annotations equal"] = _share(agreed, every)
+        counts["all annotations passed"] = _share(agreed + verdicts["same"], every)
         counts["one passed"] = _share(verdicts["better"], every)
         counts["written anew"] = _share(verdicts["new"], every)
     return counts
 
 
-def _sizes(studio: Studio, item: Annotated) -> list[int]:
-    if studio.kind.name != "validate":
-        return [len(answers_of(value)) for value in item.values.values()]
-    verdict = next(iter(item.values.values()))
-    if verdict["verdict"] == "same":
-        return [len(answers_of(one)) for one in item.body["annotations"]]
-    return [len(resolved_answers(item.body, verdict))]
-
-
-def _found(sizes: list[int]) -> list[int]:
-    return [size for size in sizes if size]
+def _smallest(outcome: Outcome) -> int:
+    """The smallest number of answers in an annotation that has any."""
+    return min(filter(None, (len(answers_of(one)) for one in outcome.values)), default=0)
 
 
 def _share(count: int, total: int) -> str:

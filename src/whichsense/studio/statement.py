@@ -7,51 +7,55 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from statistics import median
 from typing import Any
 
 from whichsense.studio.adjudication import annotated, finals
+from whichsense.studio.effort import seconds_by_item
 from whichsense.studio.history import read_events
-from whichsense.studio.reports import agreement, paper_counts, work_seconds
+from whichsense.studio.reports import agreement, paper_counts
 from whichsense.studio.workbench import Studio, read_items
 
 
 def write_statement(studio: Studio, form: str) -> str:
     """The statement in Markdown. Annotators have numbers, not names."""
-    settings = studio.settings
+    settings, pay = studio.settings, studio.settings.pay
     with studio.database.reading() as connection:
         items = annotated(studio, connection)
         agreed = len(read_items(connection, "agreed"))
         decided = len(finals(connection))
-        seconds = work_seconds(studio, connection)
-        submitted = [one.at for one in read_events(connection, kinds=("submit",))]
+        history = read_events(connection)
         shares = paper_counts(studio, connection)
+    seconds = seconds_by_item(history, settings.pause)
+    submitted = [one.at for one in history if one.kind == "submit"]
     times: dict[str, list[float]] = {}
     for item in items:
         for who in item.values:
             times.setdefault(who, []).append(seconds.get((item.number, who), 0.0))
-    count = sum(map(len, times.values()))
+    by_hand = sum(bool(one.values) for one in items)
+    going_along = f" and {agreed:,} agreed on by those who wrote them" if agreed else ""
+    one_more = ", one more where they disagree" if settings.tiebreak else ""
     lines = [
         f"# Data statement: {studio.project.name}\n",
         f"- Kind: {studio.kind.name} ({studio.kind.title}); exported as {form}",
-        f"- Items: {len(items) + agreed:,}, of which {sum(bool(one.values) for one in items):,} annotated here"
-        + (f" and {agreed:,} agreed on by those who wrote them" if agreed else ""),
-        f"- Annotations: {count:,} by {len(times):,} annotators; {settings.overlap} for each item"
-        + (", one more where they disagree" if settings.tiebreak else ""),
+        f"- Items: {len(items) + agreed:,}, of which {by_hand:,} annotated here{going_along}",
+        f"- Annotations: {sum(map(len, times.values())):,} by {len(times):,} annotators; "
+        f"{settings.overlap} for each item{one_more}",
         f"- Adjudicated: {decided:,} items",
         f"- Made: {_days(submitted)}",
         f"- Suggestions of a system: {settings.suggestions}, where items have them",
-        f"- Paid: {settings.pay.per_item:g} {settings.pay.currency} an item, {settings.pay.per_hour:g} an hour",
+        f"- Paid: {pay.per_item:g} {pay.currency} an item, {pay.per_hour:g} an hour",
         "\n## Annotators\n",
         "| annotator | annotations | median seconds |",
         "|---|---|---|",
-        *[
-            f"| {number} | {len(own):,} | {_median(own):.0f} |"
-            for number, own in enumerate(times.values(), 1)
-        ],
+    ]
+    for number, own in enumerate(times.values(), 1):
+        lines.append(f"| {number} | {len(own):,} | {median(own):.0f} |")
+    lines += [
         "\n## Agreement\n",
         "| measure | value | 95% interval | items | |",
         "|---|---|---|---|---|",
-        *[_agreement_line(one) for one in agreement(studio)["measures"]],
+        *map(_agreement_line, agreement(studio)["measures"]),
     ]
     if shares:
         lines += ["\n## Counts\n", "| | |", "|---|---|"]
@@ -66,13 +70,5 @@ def _agreement_line(measure: Mapping[str, Any]) -> str:
 
 
 def _days(times: list[float]) -> str:
-    days = [
-        time.strftime("%Y-%m-%d", time.gmtime(one))
-        for one in (min(times, default=0), max(times, default=0))
-    ]
-    return " to ".join(dict.fromkeys(days)) if times else "not yet"
-
-
-def _median(values: list[float]) -> float:
-    ordered = sorted(values)
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    days = [time.strftime("%Y-%m-%d", time.gmtime(one)) for one in sorted(times)]
+    return " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "not yet"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -19,39 +20,31 @@ from whichsense import sample
 from whichsense.errors import BadInput
 from whichsense.index import Index
 from whichsense.studio import leases, qualifying
-from whichsense.studio.agreement import similarity
-from whichsense.studio.checks import Finding, Value, error, mark_edits
+from whichsense.studio.agreement import difference
+from whichsense.studio.checks import Finding, Value, error, mark_edits, present
 from whichsense.studio.database import VERSIONED, items, slots
 from whichsense.studio.effort import seconds_by_item
 from whichsense.studio.history import (
     Draft,
     Event,
     NotHeld,
+    by_draft,
     change_draft,
     fold,
+    payloads,
     read_draft,
     read_events,
     record,
 )
+from whichsense.studio.items import Item
+from whichsense.studio.kinds import Kind
 from whichsense.studio.leases import Lease
-from whichsense.studio.members import Member, Members
+from whichsense.studio.members import Member, Members, Paused, read_pause
 from whichsense.studio.project import Project
 from whichsense.types import Passage
 
 _TRIES = 5  # takes of a member at the same time
 _SNIPPET = 300  # characters of a hit that the record of a search keeps
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item as the database has it."""
-
-    number: int
-    part: str
-    body: Value
-    gold: Value | None
-    uncertainty: float
-    difference: float
 
 
 class NotComplete(Exception):
@@ -96,10 +89,10 @@ class Studio:
             return read_item(connection, number)
 
     def take(self, member: Member, number: int | None = None) -> dict[str, Any] | None:
-        """Give a member the next item, or a given one; None where there is none."""
+        """Give a member the next item, or a given one; None where there is none. Raises `Paused`, `Revoked`."""
         for _ in range(_TRIES):
             try:
-                with self.database.writing() as connection:
+                with self.members.writing(member) as connection:
                     taken = self._take(connection, member, number)
             except IntegrityError:
                 continue  # the member's other window took a place of the same item
@@ -107,25 +100,24 @@ class Studio:
         return None
 
     def _take(self, connection: Connection, member: Member, number: int | None) -> int | None:
+        if reason := read_pause(connection, member.id):
+            raise Paused(reason)
         part, number = self._due(connection, member, number)
-        lease = leases.take(
-            connection,
-            member.id,
-            self.settings.lease,
-            order=self.settings.order,
-            item=number,
-            part=part,
-        )
+        how: dict[str, Any] = {"order": self.settings.order, "item": number, "part": part}
+        lease = leases.take(connection, member.id, self.settings.lease, **how)
         if lease is None:
             return None
-        body = read_item(connection, lease.item).body
         own: dict[str, Any] = {"annotator": member.id, "item": lease.item}
         record(connection, "take", {}, **own)
+        body = read_item(connection, lease.item).body
         if "suggestion" in body:
-            is_shown = self.settings.suggestions == "shown"
-            suggested = {"value": body["suggestion"], "shown": is_shown}
+            suggested = {"value": body["suggestion"], "shown": self._suggests}
             record(connection, "suggest", suggested, **own)
         return lease.item
+
+    @property
+    def _suggests(self) -> bool:
+        return self.settings.suggestions == "shown"
 
     def _due(
         self, connection: Connection, member: Member, number: int | None
@@ -146,32 +138,28 @@ class Studio:
         with self.database.reading() as connection:
             item = read_item(connection, number)
             history = read_events(connection, number, member.id)
-            lease = _own_lease(connection, number, member.id)
+            until = leases.until(connection, member.id, number)
             decisions = read_events(connection, number, kinds=("adjudicate",))
         draft = fold(history)
         shown = self.kind.shown(item.body, member.id)
-        if self.settings.suggestions == "shown" and "suggestion" in item.body:
+        if self._suggests and "suggestion" in item.body:
             shown["suggestion"] = item.body["suggestion"]
         return {
             "item": number,
             "part": item.part if item.part in ("training", "test") else "work",
             "body": shown,
-            "lease": None if lease is None else {"until": lease.until},
-            "searches": [one.payload["query"] for one in history if one.kind == "search"],
+            "lease": until and {"until": until},
+            "searches": [one["query"] for one in payloads(history, "search")],
             "viewed": _viewed(history),
-            "final": _final(decisions),
+            "final": decisions[-1].payload["value"] if decisions else None,
             **self._about(item, member, draft),
         }
 
     def _about(self, item: Item, member: Member, draft: Draft) -> dict[str, Any]:
         about = {"draft": asdict(draft), **self._check(item.body, draft.value, member)}
         if item.part == "training" and draft.is_submitted:
-            about["feedback"] = qualifying.feedback(
-                self.kind,
-                item.body,
-                item.gold,
-                self.kind.unswapped(item.body, member.id, draft.value),
-            )
+            value = self.kind.unswapped(item.body, member.id, draft.value)
+            about["feedback"] = qualifying.feedback(self.kind, item, value)
         return about
 
     def check(self, number: int, value: Value, member: Member) -> dict[str, Any]:
@@ -179,18 +167,16 @@ class Studio:
         return self._check(self.item(number).body, value, member)
 
     def _check(self, body: Value, value: Value, member: Member) -> dict[str, Any]:
-        findings = self._findings(body, value, member)
-        is_formed = not any(one.rule == "type" for one in findings)
-        edits = [
-            list(map(asdict, mark_edits(body["question"], pair.get("question") or "")))
-            for pair in (is_formed and value.get("pairs")) or ()
-        ]
+        edits = []
+        if not self.kind.check_shape(value):
+            rewrites = [pair.get("question", "") for pair in present(value).get("pairs", ())]
+            edits = [list(map(asdict, mark_edits(body["question"], one))) for one in rewrites]
+        findings = self.kind.check(self._seen(body, member), value)
         return {"findings": list(map(asdict, findings)), "edits": edits}
 
-    def _findings(self, body: Value, value: Value, member: Member) -> list[Finding]:
-        # The member sees the two answers of a comparison in an order of their own, and so does the check.
-        seen = {**body, **self.kind.shown(body, member.id)}
-        return self.kind.check(seen, value)
+    def _seen(self, body: Value, member: Member) -> Value:
+        """A body with the two answers of a comparison in the order in which the member sees them."""
+        return {**body, **self.kind.shown(body, member.id)}
 
     # Changes of a draft.
 
@@ -229,15 +215,14 @@ class Studio:
                 self._compare(connection, item)
             elif is_first:
                 value = self.kind.unswapped(item.body, member.id, draft.value)
-                rule = self.settings.qualification
-                qualifying.grade(connection, self.kind, rule, (member, number), value)
+                right = qualifying.score(self.kind, item, value)
+                qualifying.grade(connection, self.settings.qualification, member, item, right)
         return self._about(item, member, draft)
 
     def _errors(
         self, member: Member, item: Item, draft: Draft, history: Sequence[Event]
     ) -> list[Finding]:
-        found = self._findings(item.body, draft.value, member)
-        errors = [one for one in found if one.level == "error"]
+        errors = self.kind.errors(self._seen(item.body, member), draft.value)
         if self.settings.require_search and not _viewed(history):
             errors.append(error("search", "not-read", "Read at least one page before you submit."))
         return errors
@@ -261,7 +246,7 @@ class Studio:
         self, member: Member, number: int, version: int
     ) -> Iterator[tuple[Connection, Item, Callable[..., Draft]]]:
         """One transaction, the item that it locks, and what changes the member's draft of this version."""
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             item = read_item(connection, number, is_locked=True)
             own: dict[str, Any] = {"annotator": member.id, "version": version}
             yield (connection, item, partial(change_draft, connection, item=number, **own))
@@ -270,7 +255,7 @@ class Studio:
 
     def renew(self, member: Member, number: int, is_active: bool) -> Lease:
         """Hold an item for longer. Raises `NotHeld` where another has it by now."""
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             lease = leases.renew(connection, member.id, number, self.settings.lease)
             if lease is None:
                 raise NotHeld
@@ -280,7 +265,7 @@ class Studio:
 
     def leave(self, member: Member, number: int, skip: str = "") -> None:
         """Put an item back; with a reason to skip it, it is not given to the member again. The draft is kept."""
-        with self.database.writing() as connection:
+        with self.members.writing(member) as connection:
             if not leases.release(connection, member.id, number):
                 raise NotHeld
             payload = {"reason": skip} if skip else {}
@@ -311,9 +296,8 @@ class Studio:
         self._note(member, number, "note", {"text": text})
 
     def _note(self, member: Member, number: int, kind: str, payload: Value) -> None:
-        with self.database.writing() as connection:
-            lease = _own_lease(connection, number, member.id)
-            if lease is None or lease.until <= time.time():
+        with self.members.writing(member) as connection:
+            if (leases.until(connection, member.id, number) or 0) <= time.time():
                 raise NotHeld
             record(connection, kind, payload, annotator=member.id, item=number)
 
@@ -321,50 +305,37 @@ class Studio:
 
     def _compare(self, connection: Connection, item: Item) -> None:
         """Work out how much the annotators of an item differ, and ask for one more where that is wanted."""
-        number, overlap = item.number, self.settings.overlap
-        values = submitted_values(connection, number)
-        difference = self.difference(item, values)
-        own = items.update().where(items.c.item == number)
-        connection.execute(own.values(difference=difference))
-        if self.settings.tiebreak and len(values) == overlap and difference > 0:
-            leases.add_slot(connection, number, overlap + 1)
-
-    def difference(self, item: Item, values: Mapping[str, Value]) -> float:
-        """One minus the mean similarity between every two annotations; 0 below two."""
-        turned = [self.kind.unswapped(item.body, who, value) for who, value in values.items()]
-        scores = []
-        for place, one in enumerate(turned):
-            for other in turned[place + 1 :]:
-                scores.append(similarity(self.kind, item.body, one, other))
-        return 1 - sum(scores) / len(scores) if scores else 0.0
+        overlap = self.settings.overlap
+        [item] = with_values(connection, self.kind, [item])
+        differ = difference(self.kind, item)
+        own = items.update().where(items.c.item == item.number)
+        connection.execute(own.values(difference=differ))
+        if self.settings.tiebreak and len(item.values) == overlap and differ > 0:
+            leases.add_slot(connection, item.number, overlap + 1)
 
     def status(self) -> dict[str, Any]:
         """How far the project is, and who did what."""
         with self.database.reading() as connection:
-            counts = leases.holder_count(connection)
-            count = sa.func.count()
-            parts = _counts(connection, sa.select(items.c.part, count).group_by(items.c.part))
-            of_each = sa.select(slots.c.annotator, count).join(items, items.c.item == slots.c.item)
-            of_each = of_each.where(slots.c.done, items.c.part == "work")
-            done = _counts(connection, of_each.group_by(slots.c.annotator))
-            seconds = seconds_by_item(read_events(connection), self.settings.pause)
-            graded = read_events(connection, kinds=("grade",))
+            annotations = leases.holder_count(connection)
+            by_part = sa.select(items.c.part, sa.func.count()).group_by(items.c.part)
+            parts = {part: count for part, count in connection.execute(by_part)}
+            is_own_work = slots.c.done, items.c.part == "work"
+            submitted = sa.select(slots.c.annotator).join(items, items.c.item == slots.c.item)
+            done = Counter(connection.scalars(submitted.where(*is_own_work)))
+            history = read_events(connection)
+        spent: defaultdict[str, float] = defaultdict(float)
+        for (_, who), seconds in seconds_by_item(history, self.settings.pause).items():
+            spent[who] += seconds
         people = []
         for member in self.members.all():
-            own = [spent for (_, who), spent in seconds.items() if who == member.id]
-            people.append(
-                {
-                    **asdict(member),
-                    "submitted": done.get(member.id, 0),
-                    "seconds": sum(own),
-                    "scores": _mean_scores(graded, member.id),
-                }
-            )
+            scores = qualifying.mean_scores(history, member.id)
+            own = {"submitted": done[member.id], "seconds": spent[member.id], "scores": scores}
+            people.append({**asdict(member), **own})
         return {
             "project": self.project.name,
             "kind": self.kind.name,
             "items": parts,
-            "annotations": counts,
+            "annotations": annotations,
             "members": people,
         }
 
@@ -374,12 +345,12 @@ class Studio:
             history = read_events(connection, annotator=member.id)
             own = sa.select(slots.c.item).where(slots.c.annotator == member.id)
             held = set(connection.scalars(own))
-            touched = sorted({one.item for one in history if one.item})
-            known = {number: read_item(connection, number) for number in touched}
+            touched = by_draft(history)
+            of_these = items.c.item.in_([number for number, _ in touched])
+            known = {one.number: one for one in _select_items(connection, of_these)}
         seconds = seconds_by_item(history, self.settings.pause)
         rows = []
-        for number in touched:
-            events = [one for one in history if one.item == number]
+        for (number, who), events in touched.items():
             draft = fold(events)
             rows.append(
                 {
@@ -387,7 +358,7 @@ class Studio:
                     "question": known[number].body["question"],
                     "state": _state(events, draft, number in held),
                     "version": draft.version,
-                    "seconds": seconds[number, member.id],
+                    "seconds": seconds[number, who],
                     "at": events[-1].at,
                 }
             )
@@ -409,76 +380,50 @@ def _state(history: Sequence[Event], draft: Draft, is_held: bool) -> str:
 
 def read_item(connection: Connection, number: int, *, is_locked: bool = False) -> Item:
     """Read an item by its number; locked, others change nothing of it until the transaction ends."""
-    query = sa.select(items).where(items.c.item == number)
-    row = connection.execute(query.with_for_update(key_share=True) if is_locked else query).first()
-    if row is None:
+    found = _select_items(connection, items.c.item == number, is_locked)
+    if not found:
         raise BadInput(f"There is no item {number}.")
-    return _item_of(row)
-
-
-def _item_of(row: Any) -> Item:
-    gold = None if row.gold is None else json.loads(row.gold)
-    body = json.loads(row.body)
-    return Item(row.item, row.part, body, gold, row.uncertainty, row.difference)
-
-
-def submitted_values(connection: Connection, number: int) -> dict[str, Value]:
-    """What was submitted for an item, by annotator."""
-    return all_submitted(connection, number).get(number, {})
-
-
-def all_submitted(connection: Connection, number: int | None = None) -> dict[int, dict[str, Value]]:
-    """What was submitted for each item, or one, by annotator in the order of submission."""
-    histories: dict[tuple[int, str], list[Event]] = {}
-    submitted: dict[tuple[int, str], int] = {}
-    for event in read_events(connection, number, kinds=VERSIONED):
-        key = (event.item, event.annotator)
-        histories.setdefault(key, []).append(event)
-        if event.kind == "submit":
-            submitted[key] = event.id
-    values: dict[int, dict[str, Value]] = {}
-    for item, who in sorted(submitted, key=lambda key: (key[0], submitted[key])):
-        draft = fold(histories[item, who])
-        if draft.is_submitted:
-            values.setdefault(item, {})[who] = draft.value
-    return values
+    return found[0]
 
 
 def read_items(connection: Connection, *parts: str) -> list[Item]:
-    """The items of some parts, in their order."""
-    query = sa.select(items).where(items.c.part.in_(parts)).order_by(items.c.item)
-    return [_item_of(row) for row in connection.execute(query)]
+    """Read the items of some parts, in their order."""
+    return _select_items(connection, items.c.part.in_(parts))
 
 
-def _own_lease(connection: Connection, number: int, member_id: str) -> Lease | None:
-    """What a member holds of an item, run out or not; None where it is not theirs, or done."""
-    query = sa.select(slots.c.until).where(
-        slots.c.item == number, slots.c.annotator == member_id, sa.not_(slots.c.done)
-    )
-    until = connection.scalar(query)
-    return None if until is None else Lease(number, until)
+def _select_items(
+    connection: Connection, which: sa.ColumnElement[bool], is_locked: bool = False
+) -> list[Item]:
+    query = sa.select(items).where(which).order_by(items.c.item)
+    found = []
+    for row in connection.execute(query.with_for_update(key_share=True) if is_locked else query):
+        body, gold = json.loads(row.body), row.gold and json.loads(row.gold)
+        found.append(Item(body, row.part, gold, row.uncertainty, row.difference, row.item))
+    return found
 
 
-def _counts(connection: Connection, query: sa.Select[Any]) -> dict[str, int]:
-    """The rows of a query for names and their counts."""
-    return {name: count for name, count in connection.execute(query)}
-
-
-def _final(decisions: Sequence[Event]) -> Any:
-    """What was decided, which annotators see once it is."""
-    return decisions[-1].payload["value"] if decisions else None
-
-
-def _mean_scores(graded: Sequence[Event], member_id: str) -> dict[str, float]:
-    """A member's mean score on what qualifies, by part."""
-    by_part: dict[str, list[float]] = {}
-    for one in graded:
-        if one.annotator == member_id:
-            by_part.setdefault(one.payload["part"], []).append(one.payload["score"])
-    return {part: sum(own) / len(own) for part, own in by_part.items()}
+def with_values(connection: Connection, kind: Kind, found: Sequence[Item]) -> list[Item]:
+    """Items with what was submitted for them, by annotator in the order of submission, about the two answers of a
+    comparison in the item's own order.
+    """
+    number = found[0].number if len(found) == 1 else None
+    values: dict[int, dict[str, Value]] = {}
+    histories = by_draft(read_events(connection, number, kinds=VERSIONED))
+    for (item, who), history in sorted(histories.items(), key=lambda own: own[1][-1].id):
+        if (draft := fold(history)).is_submitted:
+            values.setdefault(item, {})[who] = draft.value
+    return [
+        replace(
+            one,
+            values={
+                who: kind.unswapped(one.body, who, value)
+                for who, value in values.get(one.number, {}).items()
+            },
+        )
+        for one in found
+    ]
 
 
 def _viewed(history: Sequence[Event]) -> list[dict[str, Any]]:
     """The pages that were read, each once."""
-    pages = {one.payload["title"]: dict(one.payload) for one in history if one.kind == "view"}
-    return list(pages.values())
+    return list({one["title"]: one for one in payloads(history, "view")}.values())
