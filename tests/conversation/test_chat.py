@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from patience import LONGEST
+from patience import LONGEST, wait_for
 
 HERE = Path(__file__).parent
-_NOTICED = 8  # seconds after which a Ctrl-C counts as lost
+_NOTICED = 8  # seconds after which a Ctrl-C counts as lost, where a program's state cannot be seen
 SCRIPT = HERE / "fake_chat.py"
 UP = "\x1b[A"
 
@@ -46,12 +46,19 @@ class Screen:
         os.write(self.master, keys.encode())
 
     def interrupt(self, happens: Callable[[], bool]) -> None:
-        """Ctrl-C until something happens: readline heeds none between its prompt and its first look at the keys."""
+        """Press Ctrl-C until something happens: readline heeds none between its prompt and its first look at the keys.
+        It is pressed again once the program sleeps, which has then done what it does about the last one."""
         while not happens():
             self.process.send_signal(signal.SIGINT)
-            end = time.monotonic() + _NOTICED
-            while not happens() and time.monotonic() < end:
-                time.sleep(0.02)
+            wait_for(lambda: self._is_asleep() or happens())
+
+    def _is_asleep(self) -> bool:
+        """Whether the program waits for keys, or has ended; where the system does not say, after a while."""
+        status = Path(f"/proc/{self.process.pid}/stat")
+        if not status.exists():
+            time.sleep(_NOTICED)
+            return True
+        return status.read_text().rpartition(")")[2].split()[0] in "SZ"
 
     def shows(self, text: str) -> bool:
         """Whether a text is on the screen by now; it is gone then."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -156,6 +157,9 @@ COMMANDS = {
 }
 
 
+_TO_LEAVE = 2  # Ctrl-C in a row
+
+
 class Input(Protocol):
     """Where lines come from."""
 
@@ -171,6 +175,8 @@ class Session:
     policy: AskingPolicy
     timeout: float | None = None
     conversation: Conversation = field(default_factory=Conversation.new)
+    _interrupts: int = field(default=0, init=False)
+    _is_prompting: bool = field(default=False, init=False)
 
     def greet(self) -> None:
         """Show where a resumed conversation stands."""
@@ -178,25 +184,39 @@ class Session:
             click.echo(f"\n{format_turn(self.conversation)}")
 
     def run(self) -> None:
-        """Until /quit, the end of input, or a second Ctrl-C in a row at the prompt."""
-        interrupted = False
+        """Talk until /quit, the end of input, or a second Ctrl-C in a row at the prompt; it is the last that is heeded."""
+        before = signal.signal(signal.SIGINT, self._heed)
+        while (line := self._next_line()) is not None and line != "/quit":
+            self._take(line)
+        if self._interrupts < _TO_LEAVE:
+            signal.signal(signal.SIGINT, before)
+
+    def _next_line(self) -> str | None:
+        """Return the next line; None at the end of input, or where Ctrl-C was pressed twice."""
+        self._interrupts = 0
         while True:
             try:
+                self._is_prompting = True
                 line = self.source.read(self._options())
+                self._is_prompting = False
+                return line if line is None else line.strip()
             except TooLong:
+                self._interrupts = 0
                 click.echo(f"error: {self._too_long()}", err=True)
-                continue
             except KeyboardInterrupt:
-                if interrupted:
+                if self._interrupts == _TO_LEAVE:
                     click.echo()
-                    return
-                interrupted = True
+                    return None
                 click.echo("\nCtrl-C once more, or /quit, leaves.")
-                continue
-            interrupted = False
-            if line is None or line.strip() == "/quit":
-                return
-            self._take(line.strip())
+
+    def _heed(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt the prompt, and nothing else: what answers heeds Ctrl-C itself."""
+        if self._is_prompting:
+            self._is_prompting = False
+            self._interrupts += 1
+            if self._interrupts == _TO_LEAVE:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # it would cut off the history
+            raise KeyboardInterrupt
 
     def _take(self, line: str) -> None:
         """One line. What goes wrong is told, and the conversation stays as it was."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+import re
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 
 from whichsense.conversation.followups import Topic, narrowed, stems, subject
@@ -10,10 +11,13 @@ from whichsense.conversation.matching import NEAR, cosines, plain, tokenize
 from whichsense.jobs.limits import Limits
 from whichsense.pipeline import Pipeline
 from whichsense.protocols import Retriever
+from whichsense.text.answers import parse_numbers
 from whichsense.text.words import sentence_at
 from whichsense.types import Case, Reading
 
 # The readings that are about what was meant before, or that a person's words name.
+
+_ITEM = re.compile(r".+?(?:[,;]\s|$)", re.DOTALL)  # of a list
 
 
 def find(pipeline: Pipeline, question: str, limits: Limits) -> Case:
@@ -36,18 +40,19 @@ def in_context(
     beside = _from_titles(topic.titles, case)
     if not named and not wanted <= stems(case.question):
         found = find(pipeline, narrowed(case.question, topic.name, "for"), limits)
-        by_name = naming(wanted, found)
-        if not by_name and not beside:
-            by_name = _from_titles(topic.titles, found)
+        by_name = naming(wanted, found) or ([] if beside else _from_titles(topic.titles, found))
         by_name = [one for one in by_name if speaks_of(case.question, one)]
         if _outrank(by_name, beside, case):
             return _showing(found, by_name, topic)
     if named or beside:
         return _showing(case, named or beside, topic)
-    if points_back:
-        return case
-    known = [one for one in topic.readings if speaks_of(case.question, one)]
-    return case if known and not case.readings else None
+    return case if points_back or _is_known(case, topic) else None
+
+
+def _is_known(case: Case, topic: Topic) -> bool:
+    """Whether what was answered before speaks of a question that has no answer."""
+    known = (speaks_of(case.question, one) for one in topic.readings)
+    return not case.readings and any(known)
 
 
 def _outrank(by_name: Sequence[Reading], beside: Sequence[Reading], case: Case) -> bool:
@@ -60,22 +65,37 @@ def _outrank(by_name: Sequence[Reading], beside: Sequence[Reading], case: Case) 
 
 
 def naming(wanted: Set[str], case: Case, *, anywhere: bool = False) -> list[Reading]:
-    """Return the readings of a case that have all these stems in label and titles, else in the sentence of the answer,
-    else `anywhere` in their passages, those without a label first: it says something else. Of those that are merely
-    possible, the first counts if it is by label and titles, or `anywhere`."""
-
-    def having(readings: Sequence[Reading]) -> list[Reading]:
-        return [one for one in readings if wanted and wanted <= stems_of(one)]
-
+    """Return the readings of a case that have all these stems in label and titles, else with the answer in its
+    sentence, else `anywhere` in their passages, those without a label first: it says something else. Of those that are
+    merely possible, the first counts if it is by label and titles, or `anywhere`."""
     for stems_of in (_own_stems, _sentence_stems, _all_stems)[: 2 + anywhere]:
         is_own = stems_of is _own_stems
-        named = having(case.readings)
+        named = _having(wanted, case.readings, stems_of)
+        if stems_of is _all_stems:
+            named = _one_of_each(named)
         if named:
             return sorted(named, key=lambda one: not is_own and bool(one.label))
-        named = having(case.possible[: None if is_own or anywhere else 0])
+        if is_own or anywhere:
+            named = _having(wanted, case.possible, stems_of)[:1]
         if named:
-            return named[:1]
+            return named
     return []
+
+
+def _having(
+    wanted: Set[str], readings: Sequence[Reading], stems_of: Callable[[Reading], Set[str]]
+) -> list[Reading]:
+    having = [one for one in readings if wanted and wanted <= stems_of(one)]
+    if stems_of is _own_stems:
+        return having
+    return [one for one in having if not is_of_another(wanted, one)]
+
+
+def _one_of_each(readings: Sequence[Reading]) -> list[Reading]:
+    """Those without a label, or all; none where two are of one passage, which then tells nothing of them."""
+    plain_ones = [one for one in readings if not one.label] or list(readings)
+    passages = {span.passage.id for one in plain_ones for span in one.evidence[:1]}
+    return plain_ones if len(passages) == len(plain_ones) else []
 
 
 def speaks_of(text: str, reading: Reading) -> bool:
@@ -118,12 +138,36 @@ def _own_stems(reading: Reading) -> frozenset[str]:
 
 
 def _sentence_stems(reading: Reading) -> frozenset[str]:
-    """The same, and those of the sentence that has the answer."""
-    said = ""
+    """The same, and those of the sentence that has the answer, without other items of its list."""
+    return _own_stems(reading) | stems(_items(reading)[0])
+
+
+def is_of_another(wanted: Set[str], reading: Reading) -> bool:
+    """Say whether stems are those of another item of the list that has the answer: "Malta 29, Uruguay 21"."""
+    own, others = map(stems, _items(reading))
+    return not wanted.isdisjoint(others - own - _own_stems(reading))
+
+
+def _items(reading: Reading) -> tuple[str, str]:
+    """The sentence of an answer that is a number, without the items of a list that have numbers of their own, and these
+    items; what stands before a colon is said of all."""
+    own, others = "", ""
     for span in reading.evidence[:1]:
         start, end = sentence_at(span.passage.text, span.start)
-        said = span.passage.text[start:end]
-    return _own_stems(reading) | stems(said)
+        sentence = span.passage.text[start:end]
+        first = sentence.find(":") + 1
+        own = sentence[:first]
+        for item in _ITEM.finditer(sentence, first):
+            is_asked = item.start() <= span.start - start < item.end() or not _has_number(
+                reading.answer
+            )
+            is_asked = is_asked or span.start - start < first or not _has_number(item[0])
+            own, others = (own + item[0], others) if is_asked else (own, others + item[0])
+    return own, others
+
+
+def _has_number(text: str) -> bool:
+    return bool(parse_numbers(plain(text))[0])
 
 
 def _all_stems(reading: Reading) -> frozenset[str]:

@@ -6,19 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
-from whichsense.conversation.context import Excluding, find, in_context, naming, speaks_of
+from whichsense.conversation.context import (
+    Excluding,
+    find,
+    in_context,
+    is_of_another,
+    naming,
+    speaks_of,
+)
 from whichsense.conversation.followups import (
     Topic,
+    about,
     completed,
     continues,
     fragment,
+    fronted,
+    goes_on,
+    instead,
     is_elliptical,
     leans,
+    names_of,
     own_words,
     resolutions,
     resolved,
     says_something,
     stems,
+    to_the_point,
     topic_of,
 )
 from whichsense.conversation.matching import Matcher, plain, tokenize
@@ -216,8 +229,10 @@ class Exchange:
         turn = replace(turn, clarification=clarification)
         said, question = self.conversation.said(), turn.intent.question
         option = chosen_by_context(clarification, question, said)
-        if option:
-            named = name_of(option, question)
+        of_topic = None if option else self._of_topic(clarification, question)
+        if option or of_topic:
+            named = name_of(option, question) if option else topic_of(self.conversation).name
+            option = option or of_topic
             return replace(
                 turn,
                 intent=replace(turn.intent, named=named),
@@ -227,6 +242,21 @@ class Exchange:
             )
         is_new = clarification.question not in self.conversation.asked
         return replace(turn, shown=CLARIFICATION if self.policy.enabled and is_new else READINGS)
+
+    def _of_topic(self, clarification: Clarification, question: str) -> Option | None:
+        """The one option from the document of what was meant before, which has every name of the question."""
+        topic = topic_of(self.conversation)
+        replied = any(one.intent.kind in (CHOOSE, REFINE) for one in self.conversation.turns)
+        if not replied or not topic.named or topic.passage is None:
+            return None
+        if not names_of(question.partition(" ")[2]) <= names_of(topic.passage.text):
+            return None
+        own = [
+            one
+            for one in clarification.options
+            if Topic(readings=one.readings).titles <= topic.titles
+        ]
+        return own[0] if len(own) == 1 else None
 
     def answer(self, turn: Turn) -> Turn:
         """The turn with what is to be shown for its intent. It comes with all readings, for those who skip."""
@@ -250,7 +280,7 @@ class Exchange:
         if turn.intent.kind == ALL:
             return replace(turn, shown=ANSWER)
         readings = tuple(chain(*(option.readings for option in options)))
-        names = [name_of(option, self.case.question) for option in options]
+        names = [name_of(option, self.case.question, turn.said) for option in options]
         if len(names) > 1 and len(Topic(readings=readings).titles) < 2:
             names = []  # what is talked about is their document
         intent = replace(turn.intent, named=" and ".join(names))
@@ -315,12 +345,18 @@ class Exchange:
         return replace(turn, message="That fits none of these. Here is every reading.")
 
 
-def name_of(option: Option, question: str) -> str:
-    """What an option is called: its label; of one that is a whole question, the words that it has more.
+def name_of(option: Option, question: str, said: str = "") -> str:
+    """What an option is called: its label; of one that is a whole question, the words that it has more; of one that is
+    an answer, the words that chose it; of one that was cut, its document's title.
 
     >>> name_of(Option("1", "Who played the Joker in 2008?", readings=()), "Who played the Joker?")
     'in 2008'
     """
+    for reading in option.readings[:1]:
+        if reading.evidence and option.label.endswith("…"):
+            return reading.evidence[0].passage.title
+        if says_something(said) and same_answer(option.label, reading.answer):
+            return own_words(said)
     if not is_question(plain(option.label)):
         return option.label
     asked = plain(question).strip("? ").split()
@@ -336,6 +372,7 @@ _ASKING = AskingPolicy()
 _NO_LIMITS = Limits()
 _LONGEST = 8  # words of a reply that narrows a question; more are a question of their own
 _SURE = 0.6  # the least score with which a choice in words is not searched for
+_SURE_OF_SEVERAL = 0.9  # … with which words choose several options
 _NEXT = "Ask another question, or say more about this one."
 
 
@@ -410,13 +447,14 @@ def reply(
     limits: Limits = _NO_LIMITS,
 ) -> Conversation:
     """The next turn: a reply to the pending clarification, a later choice among its options, or a new question."""
-    said = check_reply(text)
+    said = to_the_point(check_reply(text))
     exchange = Exchange(pipeline, conversation, policy, limits)
     intent = _intent_of(said, conversation)
     turn = Turn(said, intent, READINGS)
     if intent.kind == QUESTION:
         return _asked(exchange, turn)
-    if intent.kind == UNCLEAR or (intent.kind == CHOOSE and intent.score < _SURE):
+    sure = _SURE if len(intent.options) < 2 else _SURE_OF_SEVERAL
+    if intent.kind == UNCLEAR or (intent.kind == CHOOSE and intent.score < sure):
         return _with_own_words(exchange, turn)
     return conversation.with_turn(exchange.answer(turn))
 
@@ -432,19 +470,58 @@ def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
     if not is_open and not _goes_on(said, conversation):
         intent = Intent(QUESTION, question=resolved(said, topic))
         return _asked(exchange, replace(turn, intent=intent))
-    question, words = completed(said, topic), own_words(said)
-    found, readings = _search(exchange, said, question)
-    case = exchange.case
+    intent, found, readings = _search(exchange, said, topic)
     if readings:
-        conversation = replace(conversation, case=case if case.readings else found)
-        intent = Intent(REFINE, question=question, named=words)
-        message = f"Taken as: {words}."
-        turn = Turn(said, intent, ANSWER, readings=readings, message=message)
-        return conversation.with_turn(turn)
+        case = exchange.case if exchange.case.readings or not found else found
+        turn = replace(turn, intent=intent, shown=ANSWER, readings=readings)
+        message = f"Taken as: {intent.named}."
+        return replace(conversation, case=case).with_turn(replace(turn, message=message))
     if is_open and not continues(said):
-        return conversation.with_turn(exchange.answer(turn))
-    intent = Intent(QUESTION, question=question, named=words)
-    return _asked(exchange, replace(turn, intent=intent), found)
+        return conversation.with_turn(exchange.answer(_without_others(exchange, turn)))
+    return _asked(exchange, replace(turn, intent=replace(intent, kind=QUESTION)), found)
+
+
+def _search(
+    exchange: Exchange, said: str, topic: Topic
+) -> tuple[Intent, Case | None, tuple[Reading, ...]]:
+    """What a reply's words are taken for, what a question with them finds, and the reading that they name."""
+    before = _offered_before(said, exchange.conversation) if goes_on(said) else ""
+    words = before or own_words(said)
+    questions = [about(topic, words) if before else completed(said, topic)]
+    if goes_on(said):
+        questions += filter(None, [instead(words, topic)])
+    for question in questions:
+        found, readings = _find_named(exchange, words, question)
+        intent = Intent(REFINE, question=question, named=words)
+        if readings or not found or found.readings:
+            break
+    return intent, found, readings
+
+
+def _without_others(exchange: Exchange, turn: Turn) -> Turn:
+    """A choice in uncertain words, without options of which its words are said to be another's."""
+    wanted = stems(turn.said)
+    options = [exchange.option(one) for one in turn.intent.options]
+    kept = tuple(
+        one.id for one in options if not any(is_of_another(wanted, r) for r in one.readings)
+    )
+    if kept == turn.intent.options:
+        return turn
+    kind = CHOOSE if kept else UNCLEAR
+    return replace(turn, intent=replace(turn.intent, kind=kind, options=kept))
+
+
+def _offered_before(said: str, conversation: Conversation) -> str:
+    """The name of the one option of an earlier question that words choose; empty if they choose none."""
+    for turn in () if conversation.last.pending else reversed(conversation.turns):
+        offered = turn.clarification
+        if offered is None:
+            continue
+        intent = understand(said, offered, turn.intent.question, conversation.chosen)
+        if intent.kind == CHOOSE and len(intent.options) == 1 and intent.score >= _SURE:
+            chosen = next(one for one in offered.options if one.id in intent.options)
+            return name_of(chosen, turn.intent.question, said)
+    return ""
 
 
 def _goes_on(said: str, conversation: Conversation) -> bool:
@@ -454,19 +531,19 @@ def _goes_on(said: str, conversation: Conversation) -> bool:
     return conversation.last.shown == NOTHING or is_elliptical(said, evidence)
 
 
-def _search(
-    exchange: Exchange, said: str, question: str
+def _find_named(
+    exchange: Exchange, words: str, question: str
 ) -> tuple[Case | None, tuple[Reading, ...]]:
     """What a question with a reply's words finds, and what these words name in it or in what was found before."""
-    wanted = exchange.own_stems(said)
-    if not wanted or len(said.split()) > _LONGEST:
+    wanted = exchange.own_stems(words)
+    if not wanted or len(words.split()) > _LONGEST:
         return None, ()
     found = find(exchange.pipeline, question, exchange.limits)
     for case in (found, exchange.case):
         named = naming(wanted, case, anywhere=True)
         if named:
             return found, tuple(named[:1])
-    spoken = [one for one in found.readings if speaks_of(said, one)]
+    spoken = [one for one in found.readings if speaks_of(words, one)]
     return replace(found, readings=tuple(spoken)), ()
 
 
@@ -507,21 +584,22 @@ def _intent_of(said: str, conversation: Conversation) -> Intent:
     if case is None:
         return Intent(QUESTION, question=said)
     asks = is_question(plain(said))
-    part = "" if conversation.last.pending else fragment(said, topic)
+    part, thing = fronted(said, topic)
+    if not conversation.last.pending:
+        part = part or fragment(said, topic)
     if conversation.last.shown == MORE and says_something(said) and not asks:
         part = completed(said, topic)
     if part:
-        return Intent(QUESTION, question=part)
+        return Intent(QUESTION, question=part, named=thing)
     clarification = conversation.clarification or offer_each(case.readings)
     intent = understand(said, clarification, case.question, conversation.chosen)
     if intent.kind == QUESTION:
         return replace(intent, question=resolved(intent.question, topic))
-    if conversation.clarification or intent.kind in (NONE, ABOUT):
-        return intent
-    # There was no choice: what is not against the answer, or about it, is about another one.
-    if asks and not proposal(plain(said)):
-        return Intent(QUESTION, question=said)
-    return Intent(UNCLEAR, score=0.0)
+    if not conversation.clarification and intent.kind not in (NONE, ABOUT):
+        # There was no choice: what is not against the answer, or about it, is about another one.
+        is_asked = asks and not proposal(plain(said))
+        return Intent(QUESTION, question=said) if is_asked else Intent(UNCLEAR, score=0.0)
+    return intent
 
 
 def _case_of(conversation: Conversation) -> Case:

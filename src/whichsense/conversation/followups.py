@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from whichsense.conversation.matching import Token, content, plain, tokenize
@@ -19,20 +19,25 @@ from whichsense.conversation.turns import (
     Turn,
 )
 from whichsense.text.reply_words import FILLERS, SIZE_ORDER, TIME_ORDER
+from whichsense.text.words import CLOSED_CLASS_WORDS
 from whichsense.types import Passage, Reading
 
 _PREPOSITIONS = frozenset(
-    "in on at for from during with by of before after since until under as".split()
+    "in on at for from to during with by of before after since until under as".split()
 )
 _ARTICLES = ("the", "a", "an")
 _POSSESSIVES = ("its", "his", "her", "their")
 # The pronoun by which a question leans on what was said; a name before it is what it stands for.
 _PERSON = re.compile(r"\b(he|she|him|her|his|hers)\b", re.IGNORECASE)
 _THINGS = re.compile(r"\b(they|them|their)\b", re.IGNORECASE)
-_THING = re.compile(r"\b(?:its?\b(?!['’])|(?:this|that)(?: one)?(?=[\s?.!]*$))", re.IGNORECASE)
+_THING = re.compile(  # "What does it cost to store a pallet?" is about no "it"
+    r"\b(?:its?\b(?!['’]| (?:cost|take)s?\b.* to\b)|(?:this|that)(?: one)?(?=[\s?.!]*$))",
+    re.IGNORECASE,
+)
 _PLACE = re.compile(r"(?<!is )(?<!are )(?<!was )(?<!were )\bthere\b", re.IGNORECASE)
 _PRONOUNS = (_PERSON, _THINGS, _THING, _PLACE)
 _NAME = re.compile(r"[A-Z][\w'’-]*(?: (?:(?:of|the|and|de|la|von|van) )*[A-Z0-9][\w'’-]*)*")
+_NAMED_THING = re.compile(rf"\b(?:(?:the|an?) )?{_NAME.pattern}")
 _NUMBER_OF_OPTION = re.compile(r"\d{1,2}[.)]?")
 _FIRST_WORDS = re.compile(r"^\W*\w+")
 _KIND = re.compile(r"(?:\d\S* )?[a-z]")  # what a title's brackets say of a thing
@@ -44,6 +49,9 @@ _INTERROGATIVE = re.compile(
     r"(?:(?:how (?:many|much)|which|what) (?P<noun>[\w ]+?)|\w+(?: \w+)?) "
     r"(?P<verb>can|may|must|do|does|did|is|are|was|were|will)(?P<rest> .*)",
     re.IGNORECASE,
+)
+_FRONTED = re.compile(
+    r"(?:(?:and|but|what about|how about) )?(?P<thing>[^,?]+), (?P<question>.+)", re.IGNORECASE
 )
 _OWNED = re.compile(r"(?:and )?((?:its|their|his|her) [^?.!]+)[?.!]*", re.IGNORECASE)
 _BARE_INTERROGATIVE = re.compile(
@@ -68,7 +76,8 @@ class Topic:
     def name(self) -> str:
         """Return what it is called: what "it" stands for, unless other words named it; empty if nothing is known."""
         thing = self.thing if self.readings else ""
-        return thing if stems(_bare(self.named)) <= stems(thing) else self.named
+        is_thing = self._is_pointed or stems(_bare(self.named)) <= stems(thing)
+        return thing if thing and is_thing else self.named
 
     @property
     def titles(self) -> frozenset[str]:
@@ -90,22 +99,56 @@ class Topic:
     @property
     def thing(self) -> str:
         """Return what "it" stands for: the subject of the passage, what was named, or a phrase of the question."""
-        is_one = self.passage and len(self.titles) < 2
-        subject = subject_of(self.passage) if self.passage and is_one else ""
-        bare = _bare(self.named)
-        if subject and stems(bare) <= stems(subject):
-            return subject
-        is_case = _opens(self.named, _PREPOSITIONS)  # of what the question is about
-        if bare[:1].isupper() and not is_case:
+        title = self._title
+        subject = subject_of(self.passage) if self.passage and title else ""
+        if subject and stems(_bare(self.named)) <= stems(subject):
+            return self._asked_beside(subject, title) or subject
+        if self._is_name:
             return self.named
-        phrase = self._phrase
-        known = (phrase if is_case else "", subject, self.named)
-        return next(filter(None, (*known, _name_in(self.question), phrase)), "")
+        phrase = self.phrase if self._is_case or self._is_source else ""
+        if self._is_case and stems(phrase) <= stems(title):
+            phrase = subject  # the question's word for it
+        known = phrase, subject, self.named, _name_in(self.question), self.phrase
+        return next(filter(None, known), "")
+
+    @property
+    def _title(self) -> str:
+        """The title of the only document that the answers rest on."""
+        return next(iter(self.titles)) if self.passage and len(self.titles) < 2 else ""
+
+    def _asked_beside(self, subject: str, title: str) -> str:
+        """The phrase of the question that a document is about, where its title also has another name: a firm's."""
+        asked = stems(self.phrase)
+        is_beside = not self.named and asked.isdisjoint(stems(subject))
+        return self.phrase if is_beside and asked <= stems(title) else ""
+
+    @property
+    def _is_name(self) -> bool:
+        """Whether the words that named it are its name."""
+        is_name = _bare(self.named)[:1].isupper() and not self._is_case
+        return is_name and not self._is_source and not self._is_pointed
+
+    @property
+    def _is_case(self) -> bool:
+        """Whether the words that named it are a case of it: "for contractors"."""
+        return _opens(self.named, _PREPOSITIONS)
+
+    @property
+    def _is_source(self) -> bool:
+        """Whether it was named by a document's title, which says nothing of what was asked."""
+        title = self._title
+        is_source = bool(title) and title == self.named and self.answer not in title
+        return is_source and stems(title).isdisjoint(stems(self.question))
+
+    @property
+    def _is_pointed(self) -> bool:
+        """Whether the words name it only among others: "the Peter Jackson one"."""
+        return self.named.rpartition(" ")[2] in FILLERS
 
     @property
     def things(self) -> str:
         """Return what "they" stands for: several things of the question, those that were named, or the answer."""
-        for phrase in (self._phrase, _bare(self.named)):
+        for phrase in (self.phrase, _bare(self.named)):
             if phrase.endswith("s"):
                 return phrase
         return self.answer or self.thing
@@ -121,17 +164,17 @@ class Topic:
         return f"in {name}" if name else ""
 
     @property
-    def _phrase(self) -> str:
-        """The longest phrase of the question that the passage has, too: "access codes"."""
+    def phrase(self) -> str:
+        """Return the longest phrase of the question that the passage has, too: "access codes"."""
         if self.passage is None:
             introduced = _NEW.search(self.question)
             return f"the {introduced[1]}" if introduced else ""
-        known = tokenize(plain(self.passage.text))
-        text = f" {' '.join(token.text for token in known)} "
-        words = [token.text for token in tokenize(plain(self.question))]
-        kept = {token.text for token in content(tokenize(plain(self.question)))}
-        runs = [run for run in _runs(words) if kept.issuperset(run)]
-        return next((" ".join(run) for run in runs if f" {' '.join(run)} " in text), "")
+        asked = tokenize(plain(self.question))
+        words, kept = _joined(asked), {token.text for token in content(asked)}
+        text = _joined(tokenize(plain(self.passage.text)))
+        runs = map(" ".join, filter(kept.issuperset, _runs(words.split())))
+        found = next((run for run in runs if f" {run} " in text), "")
+        return f"the {found}" if found and f" the {found} " in words else found
 
 
 def topic_of(conversation: Conversation) -> Topic:
@@ -182,6 +225,8 @@ def resolutions(question: str, topic: Topic) -> list[str]:
     """Return the question with its pronoun replaced by each that it may stand for, the likeliest first: "her" is who
     was the answer, or who was asked about."""
     person = topic.answer or topic.thing, _name_in(topic.question)
+    if not stems(question).isdisjoint(stems(topic.question)):
+        person = person[::-1]  # "Who plays Anita?", "and who played her in the musical?"
     names = (person, (topic.things,), (topic.thing,), (topic.place,))
     for pattern, known in zip(_PRONOUNS, names, strict=True):
         pronoun = pattern.search(question)
@@ -196,7 +241,10 @@ def _replaced(question: str, pronoun: re.Match[str], name: str) -> str:
         return question  # "When did Apple move its headquarters?"
     after = question[pronoun.end() :]
     if pronoun[0].lower() in _POSSESSIVES and after.strip(" ?"):
-        name = f"{name}'" if name.endswith("s") and name.islower() else f"{name}'s"
+        follows = tokenize(plain(after))
+        is_object = pronoun[0].lower() == "her" and follows[0].text in CLOSED_CLASS_WORDS
+        if follows and not is_object:
+            name = f"{name}'" if name.endswith("s") and name.islower() else f"{name}'s"
     return f"{before}{name}{after}"
 
 
@@ -211,12 +259,18 @@ def leans(question: str) -> bool:
 
 def names_something(text: str) -> bool:
     """Say whether a text has a word with a capital, or a number."""
+    return bool(names_of(text))
+
+
+def names_of(text: str) -> frozenset[str]:
+    """Return the words with a capital and the numbers of a text."""
     words = re.findall(r"\w+", text)
-    return any(word != "I" and re.match(r"[A-Z]|.*\d", word) for word in words)
+    return frozenset(word for word in words if word != "I" and re.match(r"[A-Z]|.*\d", word))
 
 
 def completed(said: str, topic: Topic) -> str:
-    """Return the question that a person means by a few words: the last one, about these.
+    """Return the question that a person means by a few words: the last one, about these. A case that was named before
+    is kept beside one of another kind: "for adults", "in 2025".
 
     >>> topic = Topic("How much does it cost?")
     >>> completed("and the Plover?", topic), completed("for schools", topic)
@@ -224,10 +278,30 @@ def completed(said: str, topic: Topic) -> str:
     """
     words = own_words(said)
     before, now = topic.named.partition(" ")[0].lower(), words.partition(" ")[0].lower()
-    adds = not _CONTINUES.match(said) and before != now
-    if adds and _PREPOSITIONS.issuperset((before, now)):
+    adds = before != now and now in _PREPOSITIONS and (now == "to" or not goes_on(said))
+    if adds and topic.named and not stems(topic.named) <= stems(topic.asked):
         return narrowed(narrowed(topic.asked, topic.named), words)
     return about(topic, words)
+
+
+def instead(words: str, topic: Topic) -> str:
+    """Return the last question with what it is about replaced by other words; empty if that is not known."""
+    phrase = topic.phrase
+    found = re.search(rf"\b{re.escape(phrase)}\b", topic.asked, re.IGNORECASE) if phrase else None
+    return f"{topic.asked[: found.start()]}{words}{topic.asked[found.end() :]}" if found else ""
+
+
+def fronted(said: str, topic: Topic) -> tuple[str, str]:
+    """Return a question after the thing that it is about, and this thing; empty strings if it is none.
+
+    >>> fronted("and the prime minister, when did he die?", Topic())
+    ('when did the prime minister die?', 'the prime minister')
+    """
+    parts = _FRONTED.fullmatch(said)
+    if not parts or is_question(plain(parts["thing"])) or not is_question(plain(parts["question"])):
+        return "", ""
+    question = resolved(parts["question"], replace(topic, named=parts["thing"], readings=()))
+    return (question, parts["thing"]) if question != parts["question"] else ("", "")
 
 
 def fragment(said: str, topic: Topic) -> str:
@@ -277,18 +351,26 @@ def narrowed(question: str, words: str, link: str = ",") -> str:
     'how heavy is the skerry 48?'
     >>> narrowed("When did it open on Broadway?", "in the West End")
     'When did it open in the West End?'
+    >>> narrowed("How loud is the Skerry 24 at night?", "the Skerry 12")
+    'How loud is the Skerry 12 at night?'
     """
     bare = question.rstrip(" ?")
     first, _, rest = words.partition(" ")
     if rest and bare.lower().endswith(f" {first.lower()}"):
         return f"{bare} {rest}?"
-    if first.lower() not in _PREPOSITIONS:
-        return f"{bare}{link if link == ',' else f' {link}'} {words}?"
-    last = _LAST_PHRASE.search(bare)
-    same = _LAST_PHRASE.search(f" {words}")
-    if last and same and last[2].isdigit() == same[2].isdigit():
-        bare = bare[: last.start()]
-    return f"{bare} {words}?"
+    if first.lower() in _PREPOSITIONS:
+        return f"{_without_case(bare, words)} {words}?"
+    for name in _NAMED_THING.finditer(bare):
+        if not stems(name[0]).isdisjoint(stems(words)):
+            return f"{bare[: name.start()]}{words}{bare[name.end() :]}?"
+    return f"{bare}{link if link == ',' else f' {link}'} {words}?"
+
+
+def _without_case(question: str, words: str) -> str:
+    """A question without the phrase at its end, where words are a phrase of the same kind."""
+    last, same = _LAST_PHRASE.search(question), _LAST_PHRASE.search(f" {words}")
+    is_same = last and same and last[2].isdigit() == same[2].isdigit()
+    return question[: last.start()] if last and is_same else question
 
 
 def is_elliptical(said: str, known: str) -> bool:
@@ -302,7 +384,23 @@ def is_elliptical(said: str, known: str) -> bool:
 
 def continues(said: str) -> bool:
     """Say whether words go on with the last question by a name of their own: "and the Heron 450?"."""
-    return bool(_CONTINUES.match(said)) and names_something(own_words(said))
+    return goes_on(said) and names_something(own_words(said))
+
+
+def goes_on(said: str) -> bool:
+    """Say whether words go on with the last question: "and the older one?"."""
+    return bool(_CONTINUES.match(said))
+
+
+def to_the_point(said: str) -> str:
+    """Return a question without the sentences before it that say nothing.
+
+    >>> to_the_point("Thanks! And what does it weigh?"), to_the_point("ok. the film")
+    ('And what does it weigh?', 'ok. the film')
+    """
+    first, *rest = re.split(r"(?<=[.!]) ", said, maxsplit=1)
+    is_asked = bool(rest) and is_question(plain(rest[0])) and not says_something(first)
+    return rest[0] if is_asked else said
 
 
 def own_words(said: str) -> str:
@@ -313,7 +411,10 @@ def own_words(said: str) -> str:
     """
     words = said.rstrip(" ?.!").split()
     count = len(words)
-    own = " ".join(words[next((n for n in range(count) if _is_own(words[n])), count) :])
+    start = next((n for n in range(count) if _is_own(words[n])), count)
+    if count > 1 and start == count - 1 and len(words[start]) == 1:
+        start -= 1  # "version B"
+    own = " ".join(words[start:])
     if _OF_MYSELF.match(plain(said)) and _opens(own, _ARTICLES):
         return f"for {own}"
     return own or said
@@ -381,6 +482,10 @@ def subject_of(passage: Passage) -> str:
     if _KIND.match(bracket):
         return f"the {bracket.rstrip(')')} {name}"
     return f"the {name}" if re.search(rf"\b[Tt]he {re.escape(name)}\b", text) else name
+
+
+def _joined(tokens: Sequence[Token]) -> str:
+    return f" {' '.join(token.text for token in tokens)} "
 
 
 def _runs(words: Sequence[str]) -> list[Sequence[str]]:

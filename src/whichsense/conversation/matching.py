@@ -33,7 +33,6 @@ _JOINED = re.compile(  # s3, 12h
 )
 _SHORT_YEAR = re.compile(r"['’‘](\d\d)\b")
 _US = re.compile(r"\bU\.S\.(?:A\.)?|\bUS\b")
-_DOTTED = re.compile(r"\b(?:[a-z]\.){2,}")  # u.k.
 _CENTURY_WORDS = {"seventeen": 1700, "eighteen": 1800, "nineteen": 1900, "twenty": 2000}
 _TEN_WORDS = "ten twenty thirty forty fifty sixty seventy eighty ninety".split()
 _TENS = {word: 10 * number for number, word in enumerate(_TEN_WORDS, 1)}
@@ -41,13 +40,10 @@ _SPOKEN_YEAR = re.compile(
     rf"\b({'|'.join(_CENTURY_WORDS)})[ -]({'|'.join(_TENS)})(?:[ -]({'|'.join(CARDINALS)}))?\b"
 )
 # Where a word without its apostrophe would be another one: we're, I'll, what's; of others "'s" is no part.
-_CONTRACTIONS = (
-    (re.compile(r"(?<=\w)'re\b"), " are"),
-    (re.compile(r"(?<=\w)'ll\b"), " will"),
-    (re.compile(r"\b(what|who|where|how|which|that|it|there|here)'s\b"), r"\1 is"),
-    (re.compile(r"\b(what|who|where|how)s\b"), r"\1 is"),
-    (re.compile(r"(?<=\w)'s\b"), ""),
+_CONTRACTION = re.compile(
+    r"\b(what|who|where|how|which|that|it|there|here)'s\b|\b(what|who|where|how)s\b|(?<=\w)'(re|ll|s)\b"
 )
+_FULL = {"re": " are", "ll": " will", "s": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +67,15 @@ def plain(text: str) -> str:
     text = _US.sub("usa", text)  # before it becomes a pronoun
     decomposed = unicodedata.normalize("NFKD", text)
     bare = "".join(c for c in decomposed if unicodedata.category(c) != "Mn").lower()
-    bare = _DOTTED.sub(lambda match: match[0].replace(".", ""), bare)
     bare = _SHORT_YEAR.sub(r"`\1", bare).replace("’", "'").replace("‘", "'")
-    for pattern, full in _CONTRACTIONS:
-        bare = pattern.sub(full, bare)
+    bare = _CONTRACTION.sub(_written_out, bare)
     bare = re.sub(r"(?<=\w)'(?=\w)", "", bare)
     return _SPOKEN_YEAR.sub(_year_figures, bare)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    word = match[1] or match[2]
+    return f"{word} is" if word else _FULL[match[3]]
 
 
 def _year_figures(match: re.Match[str]) -> str:
@@ -155,15 +154,14 @@ _YEAR = r"(1\d{3}|20\d\d)"
 _YEARS = re.compile(rf"\b{_YEAR}(s?)\b")
 _DECADE = re.compile(rf"\b(?:(\d\d)s|{'|'.join(DECADES)})\b")
 _FUTURE = 9999
-# How a reply limits years; each pattern has one year or two.
-_LIMITS = (
-    (re.compile(rf"\b(?:between|from) {_YEAR} (?:and|to|until|till) {_YEAR}\b"), "within"),
-    (re.compile(rf"\b(?:before|prior to|earlier than|older than) {_YEAR}\b"), "before"),
-    (re.compile(rf"\b(?:until|till|up to) {_YEAR}\b"), "until"),
-    (re.compile(rf"\b(?:after|later than|newer than|past) {_YEAR}\b"), "after"),
-    (re.compile(rf"\b(?:since|from) {_YEAR} ?(?:on|onwards|onward|and later)\b"), "since"),
-    (re.compile(rf"\bsince {_YEAR}\b"), "since"),
+# How a reply limits years.
+_LIMIT = re.compile(
+    r"\b(between|from|before|prior to|earlier than|older than|until|till|up to|after|later than|newer than|past|since) "
+    rf"{_YEAR}\b(?: (?:and|to|until|till) {_YEAR}\b| ?(on|onwards|onward|and later)\b)?"
 )
+_BEFORE = ("before", "prior to", "earlier than", "older than")
+_UNTIL = ("until", "till", "up to")
+_SPANS = ("between", "from")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +190,10 @@ def find_limit(text: str) -> tuple[Period, str] | None:
     >>> find_limit("in the 90s")
     (Period(first=90, last=99, any_century=True), 'in the ')
     """
-    for pattern, kind in _LIMITS:
-        match = pattern.search(text)
-        if match:
-            years = [int(year) for year in match.groups()]
-            return _period(kind, years), text[: match.start()] + text[match.end() :]
+    for match in _LIMIT.finditer(text):
+        period = _period(match)
+        if period:
+            return period, text[: match.start()] + text[match.end() :]
     decade = _DECADE.search(text)
     if decade:
         first = int(decade[1]) if decade[1] else DECADES[decade[0]]
@@ -210,13 +207,14 @@ def find_limit(text: str) -> tuple[Period, str] | None:
     return None
 
 
-def _period(kind: str, years: list[int]) -> Period:
-    first = years[0]
-    if kind == "within":
-        return Period(first, years[1])
-    if kind in ("before", "until"):
-        return Period(0, first - (kind == "before"))
-    return Period(first + (kind == "after"), _FUTURE)
+def _period(match: re.Match[str]) -> Period | None:
+    how, year, last = match[1], int(match[2]), match[3]
+    if how in _SPANS:
+        is_open = how == "from" and match[4]
+        return Period(year, int(last) if last else _FUTURE) if last or is_open else None
+    if how in _BEFORE or how in _UNTIL:
+        return Period(0, year - (how in _BEFORE))
+    return Period(year + (how != "since"), _FUTURE)
 
 
 def years_in(text: str) -> list[int]:
@@ -268,6 +266,13 @@ class Profile:
     """The rewrites' own words, the readings' labels, answers and sources, the description, labels of inner options."""
     titles: tuple[Field, ...]
     """Of the evidence."""
+    passages: str = ""
+    """The text of the evidence."""
+
+    @cached_property
+    def text(self) -> set[str]:
+        """The stems of the evidence."""
+        return {token.stem for token in tokenize(plain(self.passages))}
 
     @cached_property
     def squeezed(self) -> str:
@@ -301,14 +306,15 @@ def profiles_of(clarification: Clarification, question: str) -> list[Profile]:
 
 
 def _profile(option: Option, asked: set[str]) -> Profile:
-    texts, titles = [option.description], []
+    texts, titles, passages = [option.description], [], []
     for reading in option.readings:
-        added = [word for word in words(reading.question) if word not in asked]
+        added = (word for word in words(reading.question) if word not in asked)
         texts += [" ".join(added), reading.label, reading.answer, reading.source]
         titles += [span.passage.title for span in reading.evidence[:2]]
+        passages += [span.passage.text for span in reading.evidence[:1]]
     texts += [inner.label for inner in option.options]
-    others, named = (tuple(Field(text) for text in some if text) for some in (texts, titles))
-    return Profile(option.id, Field(option.label), others, named)
+    others, named = (tuple(map(Field, filter(None, some))) for some in (texts, titles))
+    return Profile(option.id, Field(option.label), others, named, " ".join(passages))
 
 
 def time_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
@@ -328,11 +334,10 @@ def size_order(profiles: Sequence[Profile]) -> list[tuple[float, str]]:
 def _ordered(
     profiles: Sequence[Profile], columns: Sequence[Sequence[float | None]]
 ) -> list[tuple[float, str]]:
-    rows = [row for row in zip(*columns, strict=False) if None not in row]
+    rows = [row for row in zip(*columns, strict=False) if None not in row and len(set(row)) > 1]
     firsts = [next((one for one in own if one is not None), None) for own in columns]
-    chosen = next((row for row in rows if len(set(row)) > 1), firsts)
-    pairs = zip(chosen, [profile.id for profile in profiles], strict=True)
-    return [(value, identifier) for value, identifier in pairs if value is not None]
+    values = zip(rows[0] if rows else firsts, profiles, strict=True)
+    return [(value, profile.id) for value, profile in values if value is not None]
 
 
 def _time_value(text: str) -> float | None:
@@ -356,6 +361,7 @@ def _size_value(text: str) -> float | None:
 
 _TYPO = 0.85
 _BESIDE = 0.8  # the weight of a word that is not the label's
+_IN_TEXT = 0.5  # … of one that only the evidence has
 NEAR = 0.33  # the least cosine of two words that mean nearly the same
 _NEAR_NAME = 0.55  # … of a name in a label, which is near to others of its category, too
 _NEAR_TEXT = 0.18  # … of a reply and an option of which no word is near
@@ -449,10 +455,7 @@ class Matcher:
         years = np.array([1000 <= (token.number or 0) <= 2100 for token in tokens])
         if (years & (best_of <= 0)).any():
             return [], 0.0  # another year than any option's
-        repeated = np.array([token.stem in self.asked for token in tokens])
-        weights = np.where(best_of > 0, 1.0, np.where(repeated, 0.0, _UNMATCHED))
-        # A word that fits all options alike tells nothing.
-        weights[(table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)] = 0.0
+        weights = self._weights(tokens, table)
         if not weights.any():
             return [], 0.0
         scores = weights @ table / weights.sum()
@@ -462,6 +465,14 @@ class Matcher:
         ids = [self.ids[place] for place in np.flatnonzero(scores >= _TIE * best)]
         ids = self._fully_named(ids, tokens) or ids
         return (ids, best) if len(ids) < len(self.profiles) else ([], 0.0)
+
+    def _weights(self, tokens: Sequence[Token], table: np.ndarray) -> np.ndarray:
+        """How much each token counts; a word that fits all options alike tells nothing."""
+        best_of = table.max(axis=1)
+        repeated = np.array([token.stem in self.asked for token in tokens])
+        weights = np.where(best_of > 0, 1.0, np.where(repeated, 0.0, _UNMATCHED))
+        weights[(table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)] = 0.0
+        return weights
 
     def _fully_named(self, ids: Sequence[str], tokens: Sequence[Token]) -> list[str]:
         """Of options that fit alike, those all of whose label is said: "adults" is "adult", not "two adults"."""
@@ -496,7 +507,8 @@ class Matcher:
         ]
         if max(qualities, default=0.0) > 0 or token.number is not None:
             return qualities
-        return self._near_words(token)
+        in_text = [_IN_TEXT * (token.stem in profile.text) for profile in self.profiles]
+        return in_text if 0 < sum(in_text) < len(in_text) * _IN_TEXT else self._near_words(token)
 
     def _near_words(self, token: Token) -> list[float]:
         """The nearest word of each option, where one option's is much nearer than that of the rest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from whichsense.conversation.matching import (
     Matcher,
@@ -55,7 +56,6 @@ from whichsense.types import Clarification
 # Replies that are about the options as a whole: all of them, none of them, no preference.
 
 _KNOWN = FILLERS | DENIALS | INDIFFERENT
-_PARTS = re.compile(r"[,.;:!?]| but | so ")
 
 
 def whole_intent(bare: str, matcher: Matcher) -> Intent | None:
@@ -83,18 +83,10 @@ def _is_phrase(words: Sequence[str], phrases: Collection[str]) -> bool:
 
 
 def _is_skipping(bare: str) -> bool:
-    """Whether every part of a reply says that there is no preference: "not sure, you decide"."""
-    skips = []
-    for part in _PARTS.split(bare):
-        words = [token.text for token in tokenize(part)]
-        denied = not DENIALS.isdisjoint(words)
-        if _is_phrase(words, SKIP_PHRASES) or (
-            denied and not INDIFFERENT.isdisjoint(words) and _KNOWN.issuperset(words)
-        ):
-            skips.append(True)
-        elif denied or not _KNOWN.issuperset(words):
-            return False
-    return bool(skips)
+    """Whether a reply says that there is no preference: "not sure, you decide"."""
+    words = [token.text for token in tokenize(bare)]
+    is_denied = not DENIALS.isdisjoint(words) and not INDIFFERENT.isdisjoint(words)
+    return _is_phrase(words, SKIP_PHRASES) or (is_denied and _KNOWN.issuperset(words))
 
 
 def _is_general(token: Token, matcher: Matcher) -> bool:
@@ -135,12 +127,10 @@ def _place(tokens: Sequence[Token], count: int) -> int:
     if numbers:
         return int(numbers[0]) if numbers[0].is_integer() else 0
     words = {token.text for token in tokens}
-    if words & LAST_WORDS:
-        return count
-    if words & FIRST_WORDS:
-        return 1
-    if words & MIDDLE_WORDS and count % 2:
-        return count // 2 + 1
+    middle = (count + 1) // 2 if count % 2 else 0
+    for known, place in ((LAST_WORDS, count), (FIRST_WORDS, 1), (MIDDLE_WORDS, middle)):
+        if place and words & known:
+            return place
     return _bare_place([token.text for token in tokens])
 
 
@@ -198,9 +188,7 @@ def select(text: str, matcher: Matcher) -> Selection:
     is_negated = False
     noun = ""
     for separator, clause in _clauses(text, matcher):
-        negation = _NEGATION.search(clause)
-        place, end = negation.span() if negation else (0, 0)
-        before, behind = clause[:place], clause[end:]
+        before, negation, behind = _negated(clause)
         named.update(_resolve(before, matcher).ids)
         # A negation goes on behind "and".
         is_negated = bool(negation) or (is_negated and separator in _JOINING)
@@ -210,10 +198,17 @@ def select(text: str, matcher: Matcher) -> Selection:
         if selection.ids:
             (excluded if is_negated else named).update(selection.ids)
             scores.append(selection.score)
-    if not scores:
-        return NOTHING
     kept = (named or set(matcher.ids)) - excluded
-    return Selection(tuple(one for one in matcher.ids if one in kept), min(scores))
+    ids = tuple(one for one in matcher.ids if one in kept)
+    return Selection(ids, min(scores)) if scores else NOTHING
+
+
+def _negated(clause: str) -> tuple[str, str, str]:
+    """What stands before a negation, the negation, and what follows it; without one all follows."""
+    negation = _NEGATION.search(clause)
+    if not negation:
+        return "", "", clause
+    return clause[: negation.start()], negation[0], clause[negation.end() :]
 
 
 def _resolve_figure(clause: str, noun: str, matcher: Matcher) -> Selection:
@@ -292,7 +287,8 @@ def _counted(clause: str, matcher: Matcher) -> Selection:
         return Selection(tuple(matcher.ids[:count]), 1.0)
     if word in ("last", "bottom", "final"):
         return Selection(tuple(matcher.ids[-count:]), 1.0)
-    return Selection(tuple(_ranked(word, matcher, matcher.ids)[:count]), 0.9)
+    ranked = _ranked(word, matcher, matcher.ids)[:count]
+    return Selection(tuple(chain(*ranked)), 0.9)
 
 
 def _by_order(clause: str, matcher: Matcher) -> Selection:
@@ -300,18 +296,19 @@ def _by_order(clause: str, matcher: Matcher) -> Selection:
     tokens = matcher.tokens(clause)
     found = [one.text for one in tokens if one.text in TIME_ORDER | SIZE_ORDER]
     # "most recent" is about time: the word behind "most" decides.
-    word = next((one for one in found if one != "most"), "most" if found else "")
+    word = min(found, key="most".__eq__, default="")
     if not word or word in matcher.label_words:
         return NOTHING
     rest = [one for one in tokens if one.text not in (word, "most", "least", "more")]
-    places = [int(one.number) for one in rest if one.is_ordinal and one.number]
-    named, _ = matcher.meant([one for one in matcher.content(rest) if not one.is_ordinal])
+    ordinals = [one for one in rest if one.is_ordinal]
+    place = int(ordinals[0].number or 1) if ordinals else 1
+    named, _ = matcher.meant([one for one in matcher.content(rest) if one not in ordinals])
     ranked = _ranked(word, matcher, named or matcher.ids)
-    return Selection(tuple(ranked[places[0] - 1 :][:1] if places else ranked[:1]), 0.9)
+    return Selection(tuple(chain(*ranked[place - 1 : place])), 0.9)
 
 
-def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]:
-    """The candidates in the order that a superlative asks for; empty where they have none."""
+def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[list[str]]:
+    """The candidates in the order that a superlative asks for, those alike together; empty where they have none."""
     profiles = [one for one in matcher.profiles if one.id in candidates]
     if word in TIME_ORDER:
         known, direction = time_order(profiles), TIME_ORDER[word]
@@ -319,23 +316,36 @@ def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[str]
         known, direction = size_order(profiles), SIZE_ORDER[word]
     if len(known) < min(2, len(profiles)):
         return []
-    return [one for _, one in sorted(known, key=lambda pair: -direction * pair[0])]
+    alike: dict[float, list[str]] = {}
+    for value, identifier in sorted(known, key=lambda pair: -direction * pair[0]):
+        alike.setdefault(value, []).append(identifier)
+    return list(alike.values())
 
 
 def _by_position_or_words(tokens: Sequence[Token], matcher: Matcher) -> Selection:
-    is_pointed = any(token.text in POINTERS for token in tokens)
     content = [one for one in matcher.content(tokens) if one.text not in POINTERS]
     nouns = [one for one in content if _is_noun(one)]
-    place = pick(tokens, matcher.ids)
-    if place and (is_pointed or not nouns):
-        numbered = None if is_pointed else _numbered(tokens, matcher)
-        return numbered or Selection((place,), 1.0)
+    placed = _by_position(tokens, nouns, matcher)
+    if placed:
+        return placed
     named, score = matcher.meant([one for one in content if not is_place_word(one)])
     has_number = any(token.number is not None for token in tokens)
-    by_words = Selection(tuple(named), score, by_label=has_number) if named else NOTHING
+    by_words = Selection(tuple(named), score, by_label=has_number and bool(named))
     if nouns and (has_number or any(map(is_place_word, tokens))):
         return _place_among(nouns, by_words, tokens, matcher) or by_words
     return by_words
+
+
+def _by_position(
+    tokens: Sequence[Token], nouns: Sequence[Token], matcher: Matcher
+) -> Selection | None:
+    """ "option 2", or a number that stands alone."""
+    place = pick(tokens, matcher.ids)
+    is_pointed = any(token.text in POINTERS for token in tokens)
+    if not place or (nouns and not is_pointed):
+        return None
+    numbered = None if is_pointed else _numbered(tokens, matcher)
+    return numbered or Selection((place,), 1.0)
 
 
 def _place_among(
@@ -359,14 +369,12 @@ def _is_noun(token: Token) -> bool:
 
 def _numbered(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
     """The option whose label has the number that stands beside the category: "the second season", "season 2"."""
-    numbers = [token.number for token in tokens if token.number is not None]
+    number = next((token.number for token in tokens if token.number is not None), None)
     initials = {stem[0] for stem in matcher.category}  # s3
-    if not numbers or (matcher.category | initials).isdisjoint(one.stem for one in tokens):
+    if number is None or (matcher.category | initials).isdisjoint(one.stem for one in tokens):
         return None
     having = [
-        profile.id
-        for profile in matcher.profiles
-        if numbers[0] in {own.number for own in profile.label.tokens}
+        one.id for one in matcher.profiles if any(own.number == number for own in one.label.tokens)
     ]
     return Selection(tuple(having), 0.95, by_label=True) if len(having) == 1 else None
 
@@ -419,11 +427,10 @@ def is_question(text: str) -> bool:
         return True
     if first in AUXILIARIES:
         return bool(third)
-    if first in _SUBJECTS:
-        return second not in ("", *_PRONOUNS)
-    if first == "how" and second in MEASURES:
-        # "how deep is it", not "how deep it is"
-        return third not in ("", *_PRONOUNS)
+    # "how deep is it", not "how deep it is"
+    is_measured = first == "how" and second in MEASURES
+    if is_measured or first in _SUBJECTS:
+        return (third if is_measured else second) not in ("", *_PRONOUNS)
     return first in _ADVERBS and second in AUXILIARIES
 
 
@@ -441,29 +448,29 @@ def about_options(text: str, matcher: Matcher) -> Selection | None:
     """The options that a question is about, none or all of them; None where it is about something else."""
     if _ABOUT_ALL.search(text):
         return Selection((), 1.0)
-    words = [token.text for token in opening(matcher.tokens(text))]
-    referred = select(_without_meta(text), matcher)
+    tokens = opening(matcher.tokens(text))
+    words = [token.text for token in tokens]
+    referred = select(text, matcher)
     if words[0] == "which" and _asks_which(words):
         return referred if referred.ids else Selection(tuple(matcher.ids), 0.5)
     pointed = _POINTED.search(text)
     if pointed:
         return select(pointed[0], matcher)
-    rest = [one for one in matcher.content(opening(matcher.tokens(text))) if _is_subject(one)]
+    rest = [one for one in matcher.content(tokens) if _is_subject(one)]
+    named = [one for one in rest if one.number is None]
     # "what does … mean" may be about any word that was shown.
     means = not _MEANING.isdisjoint(words)
-    named = [one for one in rest if one.number is None]
     if not all(matcher.covers(one, everywhere=means) for one in named):
         return None
-    is_meta = words[-1] == "about" or _tells_about(words)
-    is_meta = is_meta or not (META_WORDS - {"about"}).isdisjoint(words)
     if not rest:
-        return Selection(tuple(matcher.ids), 0.8) if is_meta else None
-    is_what = is_meta or words[0] == "what" or (words[0] == "who" and named)
+        return Selection(tuple(matcher.ids), 0.8) if _is_meta(words) else None
+    is_what = _is_meta(words) or words[0] == "what" or (words[0] == "who" and named)
     return referred if is_what and referred.ids else None
 
 
-def _tells_about(words: Sequence[str]) -> bool:
-    return "about" in words and words[0] in REQUESTS
+def _is_meta(words: Sequence[str]) -> bool:
+    """Whether a question has words that only questions about the options have."""
+    return words[-1] == "about" or not (META_WORDS - {"about"}).isdisjoint(words)
 
 
 def _asks_which(words: Sequence[str]) -> bool:
@@ -471,17 +478,6 @@ def _asks_which(words: Sequence[str]) -> bool:
     if len(words) == 1 or words[1] in ("one", "of", "option", "ones"):
         return True
     return words[1] in AUXILIARIES or words[1] in ("came", "comes", "goes", "ended", "made", "won")
-
-
-def _without_meta(text: str) -> str:
-    """A question about the options as a choice: "which came first" as "earliest"."""
-    text = re.sub(r"\b(?:came|comes|was|is|started|begins) first\b", "earliest", text)
-    text = re.sub(r"\b(?:came|comes|was|is) last\b", "latest", text)
-    kept = []
-    for word in re.split(r"(\W+)", text):
-        is_meta = word in META_WORDS or word in ("which", "what", "whats")
-        kept.append("" if is_meta else word)
-    return "".join(kept).strip(" ?.!")
 
 
 def _is_subject(token: Token) -> bool:
@@ -492,10 +488,10 @@ def _is_subject(token: Token) -> bool:
 def restates(text: str, matcher: Matcher) -> Selection | None:
     """The options that the old question, said more exactly, names; None where it is another question."""
     tokens = opening(matcher.tokens(text))
-    content = [one for one in tokens if one.text not in CLOSED_CLASS_WORDS]
-    added = [one for one in content if one.stem not in matcher.asked]
-    is_old = matcher.asked <= {one.stem for one in content}
-    if not is_old or not added or not all(map(matcher.covers, added)):
+    said = [one for one in tokens if one.text not in CLOSED_CLASS_WORDS]
+    added = [one for one in said if one.stem not in matcher.asked]
+    is_old = matcher.asked.issubset(one.stem for one in said)
+    if not (is_old and added and all(map(matcher.covers, added))):
         return None
     selection = select(" ".join(one.text for one in added), matcher)
     return selection if selection.ids else None

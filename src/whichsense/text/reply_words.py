@@ -15,7 +15,7 @@ CONTRASTS = _words(
 """Function words that tell labels apart: "before 2024", "after five years"."""
 NEGATIONS = _words("not no except without neither nor excluding excludes but never dont")
 AUXILIARIES = _words(
-    "is are was were am be do does did can could has have had will would should shall may might isnt arent didnt"
+    "is are was were am be do does did can could has have had will would should shall may might must isnt arent didnt"
 )
 POINTERS = _words(
     "option options choice choices number nr no item answer answers entry alternative alternatives"
