@@ -59,38 +59,40 @@ def weights(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def train_whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Trained]:
-    """A run of a recipe from its beginning to its end, once for all tests."""
+def train_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], tuple[Task[Any, Any], Trained]]:
+    """A recipe's task, and its run from beginning to end, once for all tests."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("whole")
 
     @cache
-    def trained(name: str) -> Trained:
+    def trained(name: str) -> tuple[Task[Any, Any], Trained]:
         recipe = load_recipe(name, (*SHORT, *FEW), tiny=True)
-        return train(recipe.make(), recipe.train, folder / name, recipe=recipe.table)
+        task = recipe.make()
+        return task, train(task, recipe.train, folder / name, recipe=recipe.table)
 
     return trained
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipe_trains(name: str, train_whole: Callable[[str], Trained]) -> None:
-    trained = train_whole(name)
+def test_recipe_trains(name: str, train_whole: Callable[[str], tuple[Any, Trained]]) -> None:
+    _, trained = train_whole(name)
     assert trained.steps == 2 and trained.metrics
     assert (trained.model / "selected.json").exists() and len(list(trained.model.iterdir())) > 1
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_crash_changes_nothing(
-    name: str, tmp_path: Path, train_whole: Callable[[str], Trained]
+    name: str, tmp_path: Path, train_whole: Callable[[str], tuple[Any, Trained]]
 ) -> None:
     """A run of each task that crashes in its second step and is started again ends with the weights of a whole one."""
     first = next(recipe for recipe in RECIPES if load_recipe(recipe).task == name)
     recipe = load_recipe(first, (*SHORT, *FEW), tiny=True)
-    expected = weights(train_whole(first).folder)["model"]
+    task, whole = train_whole(first)
+    expected = weights(whole.folder)["model"]
     with pytest.raises(Crash):
-        train(
-            crashing(recipe.make(), 2 * recipe.train.accumulate), recipe.train, tmp_path / "crashed"
-        )
+        train(crashing(task, 2 * recipe.train.accumulate), recipe.train, tmp_path / "crashed")
     assert weights(tmp_path / "crashed")["state"]["step"] == 1
     train(recipe.make(), recipe.train, tmp_path / "crashed")
     resumed = weights(tmp_path / "crashed")["model"]

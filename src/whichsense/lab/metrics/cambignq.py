@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from operator import add
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
@@ -56,18 +56,7 @@ def option_overlap(
     >>> overlap.precision_sum, overlap.recall_sum
     (1.75, 2.0)
     """
-    precision: _Table = []
-    recall: _Table = []
-    for option in gold:
-        precision_row = []
-        recall_row = []
-        for other in predicted:
-            length = _common_substring(option, other)
-            precision_row.append(_share(length, other))
-            recall_row.append(_share(length, option))
-        precision.append(precision_row)
-        recall.append(recall_row)
-    return _overlap(precision, recall, len(predicted), len(gold), one_assignment)
+    return _overlap([[option] for option in gold], predicted, one_assignment)
 
 
 def answer_overlap(
@@ -79,22 +68,8 @@ def answer_overlap(
     >>> overlap.precision_sum, round(overlap.recall_sum, 6)
     (1.0, 0.428571)
     """
-    forms = list(map(normal_form, predicted))
-    precision: _Table = []
-    recall: _Table = []
-    for aliases in gold:
-        names = list(map(normal_form, aliases))
-        precision_row = []
-        recall_row = []
-        for form in forms:
-            lengths = [_common_substring(name, form) for name in names]
-            longest = max(lengths)
-            name = names[lengths.index(longest)]  # the first alias of equals
-            precision_row.append(_share(longest, form))
-            recall_row.append(_share(longest, name))
-        precision.append(precision_row)
-        recall.append(recall_row)
-    return _overlap(precision, recall, len(forms), len(gold), one_assignment)
+    names = [list(map(normal_form, aliases)) for aliases in gold]
+    return _overlap(names, list(map(normal_form, predicted)), one_assignment)
 
 
 def _common_substring(one: str, other: str) -> int:
@@ -112,21 +87,34 @@ def _share(length: int, text: str) -> float:
 
 
 def _overlap(
-    precision: _Table, recall: _Table, predicted: int, gold: int, one_assignment: bool
+    gold: Sequence[Sequence[str]], predicted: Sequence[str], one_assignment: bool
 ) -> Overlap:
+    sizes = max(len(predicted), 1), max(len(gold), 1)  # a size of 0 counts as 1
     if not predicted or not gold:
-        # Two empty lists agree; one empty list scores zero. A size of 0 counts as 1.
-        score = float(predicted == gold)
-        return Overlap(score, score, max(predicted, 1), max(gold, 1))
+        # Two empty lists agree; one empty list scores zero.
+        score = float(len(predicted) == len(gold))
+        return Overlap(score, score, *sizes)
+    precision: _Table = []
+    recall: _Table = []
+    for names in gold:
+        # Of each predicted string, the first of the names that share most with it.
+        shared = [
+            max(((_common_substring(name, other), name) for name in names), key=itemgetter(0))
+            for other in predicted
+        ]
+        precision.append(
+            [_share(size, other) for (size, _), other in zip(shared, predicted, strict=True)]
+        )
+        recall.append([_share(size, name) for size, name in shared])
     if not one_assignment:
-        return Overlap(best_total(precision), best_total(recall), predicted, gold)
+        return Overlap(best_total(precision), best_total(recall), *sizes)
     both = [
         list(map(add, precision_row, recall_row))
         for precision_row, recall_row in zip(precision, recall, strict=True)
     ]
     pairs = best_assignment(both)
     precision_sum = sum(precision[i][j] for i, j in pairs)
-    return Overlap(precision_sum, sum(recall[i][j] for i, j in pairs), predicted, gold)
+    return Overlap(precision_sum, sum(recall[i][j] for i, j in pairs), *sizes)
 
 
 def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:

@@ -39,8 +39,7 @@ def exact_match_first(prediction: str, aliases: Sequence[str]) -> float:
     >>> exact_match_first("B", ["A", "B"])
     0.0
     """
-    first = aliases[:1]  # none where there is no alias
-    return float(matches(prediction, first))
+    return float(matches(prediction, aliases[:1]))  # none where there is no alias
 
 
 def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> float:
@@ -49,10 +48,7 @@ def oracle_exact_match(predictions: Iterable[str], aliases: Sequence[str]) -> fl
     >>> oracle_exact_match(["A", "B"], ["b"])
     1.0
     """
-    for prediction in predictions:
-        if matches(prediction, aliases):
-            return 1.0
-    return 0.0
+    return float(any(matches(prediction, aliases) for prediction in predictions))
 
 
 def token_f1(prediction: str, gold: str) -> float:
@@ -102,12 +98,8 @@ def set_scores(gold: Sequence[str], predicted: Sequence[str], strict: bool = Fal
     >>> set_scores(["3,559 people"], ["3,559"], strict=True)
     SetScores(precision=0.0, recall=0.0, exact=0.0)
     """
-    right = 0
-    for answer in predicted:
-        right += any(_matches(answer, one, strict) for one in gold)
-    covered = 0
-    for one in gold:
-        covered += any(_matches(answer, one, strict) for answer in predicted)
+    right = sum(any(_matches(answer, one, strict) for one in gold) for answer in predicted)
+    covered = sum(any(_matches(answer, one, strict) for answer in predicted) for one in gold)
     precision = right / len(predicted) if predicted else 0.0
     recall = covered / len(gold) if gold else 0.0
     return SetScores(precision, recall, float(precision == recall == 1.0))
@@ -135,34 +127,22 @@ def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list
     """
     ranks: list[int | None] = [None] * len(answers)
     # Blanks around an alias and around a text make a substring a match of whole words.
-    forms: list[list[str]] = []
-    missing = []
-    for number, aliases in enumerate(answers):
-        own = [f" {form} " for form in map(normal_form, aliases) if form]
-        forms.append(own)
-        if own:
-            missing.append(number)
+    forms = [[f" {form} " for form in map(normal_form, aliases) if form] for aliases in answers]
+    missing = [number for number, own in enumerate(forms) if own]
     for rank, text in enumerate(texts, 1):
         if not missing:
             break
         padded = f" {normalize(text)} "
-        still_missing = []
         for number in missing:
             if any(form in padded for form in forms[number]):
                 ranks[number] = rank
-            else:
-                still_missing.append(number)
-        missing = still_missing
+        missing = [number for number in missing if ranks[number] is None]
     return ranks
 
 
 def _found_within(ranks: Sequence[int | None], k: int) -> int:
     """Return how many gold answers are in the top k."""
-    count = 0
-    for rank in ranks:
-        if rank is not None and rank <= k:
-            count += 1
-    return count
+    return sum(rank is not None and rank <= k for rank in ranks)
 
 
 def answer_recall(ranks: Sequence[int | None], k: int) -> float:

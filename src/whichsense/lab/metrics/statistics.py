@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from operator import and_, eq
 from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
@@ -186,10 +187,8 @@ def detection(gold: Sequence[bool], predicted: Sequence[bool]) -> DetectionScore
         raise BadInput(
             f"Detection needs one decision per question: {len(gold)} gold, {len(predicted)} predicted."
         )
-    true_positives = correct = 0
-    for truth, decision in zip(gold, predicted, strict=True):
-        true_positives += truth and decision
-        correct += truth == decision
+    true_positives = sum(map(and_, gold, predicted))
+    correct = sum(map(eq, gold, predicted))
     # Where nothing is predicted or nothing is true, the measure is 0 by convention.
     precision = true_positives / sum(predicted) if any(predicted) else 0.0
     recall = true_positives / sum(gold) if any(gold) else 0.0
@@ -240,14 +239,9 @@ def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     size = len(one)
     if size != len(other) or not size:
         raise BadInput(f"Kappa needs two labels for each item: {size} and {len(other)} given.")
-    equal = 0
-    for label, other_label in zip(one, other, strict=True):
-        equal += label == other_label
-    agreed = equal / size
+    agreed = sum(map(eq, one, other)) / size
     # The agreement of two annotators who draw labels at random, each by their own frequencies.
-    one_counts, other_counts = Counter(one), Counter(other)
-    products = 0
-    for label, count in one_counts.items():
-        products += count * other_counts[label]
+    other_counts = Counter(other)
+    products = sum(count * other_counts[label] for label, count in Counter(one).items())
     chance = products / size**2
     return 1.0 if chance == 1 else (agreed - chance) / (1 - chance)

@@ -214,7 +214,8 @@ class _Family:
 
     def _cross(self, layer: Any) -> CrossAttention:
         *linear, norm = self._modules(layer, True)
-        return CrossAttention(*map(linear_of, linear), norm_of(norm))
+        query, key, value, out = map(linear_of, linear)
+        return CrossAttention(query, key, value, out, norm_of(norm))
 
     def _layers(self, model: Any, side: str) -> Any:
         raise NotImplementedError
