@@ -371,7 +371,7 @@ def name_of(option: Option, question: str, said: str = "") -> str:
 _ASKING = AskingPolicy()
 _NO_LIMITS = Limits()
 _LONGEST = 8  # words of a reply that narrows a question; more are a question of their own
-_SURE = 0.6  # the least score with which a choice in words is not searched for
+_SURE = 0.7  # the least score with which a choice in words is not searched for
 _SURE_OF_SEVERAL = 0.9  # … with which words choose several options
 _NEXT = "Ask another question, or say more about this one."
 

@@ -107,8 +107,14 @@ class Topic:
             return self.named
         phrase = self.phrase if self._is_case or self._is_source else ""
         if self._is_case and stems(phrase) <= stems(title):
-            phrase = subject  # the question's word for it
-        known = phrase, subject, self.named, _name_in(self.question), self.phrase
+            phrase = subject or phrase  # the question's word for it
+        known = (
+            phrase,
+            subject,
+            "" if self._is_case else self.named,
+            _name_in(self.question),
+            self.phrase,
+        )
         return next(filter(None, known), "")
 
     @property
