@@ -75,9 +75,12 @@ class PipelineWrapper(BasePipelineWrapper):
 
 
 async def _client(
-    address: tuple[str, int], path: str, bodies: Iterator[bytes], log: list[tuple[int, float]]
+    address: tuple[str, int],
+    path: str,
+    bodies: Iterator[bytes],
+    log: list[tuple[int, float, float]],
 ) -> None:
-    """One client with a connection that it keeps: status and seconds of each request."""
+    """One client with a connection that it keeps: status and seconds of each request, and when it ended."""
     reader = writer = None
     while True:
         if writer is None:
@@ -94,7 +97,8 @@ async def _client(
             status, wait, keep = await _response(reader)
         except (ConnectionError, asyncio.IncompleteReadError):
             status, wait, keep = 0, 0.0, False
-        log.append((status, time.perf_counter() - begun))
+        ended = time.perf_counter()
+        log.append((status, ended - begun, ended))
         if not keep:
             writer.close()
             writer = None
@@ -118,7 +122,7 @@ def load(address: str, path: str, pid: int, options: argparse.Namespace) -> dict
     """All clients for the given seconds. The server's processor time tells most where the machine is not idle."""
     host, port = address.split(":")
     bodies = itertools.cycle(_bodies(path))
-    log: list[tuple[int, float]] = []
+    log: list[tuple[int, float, float]] = []
 
     async def all_clients() -> None:
         clients = []
@@ -129,17 +133,23 @@ def load(address: str, path: str, pid: int, options: argparse.Namespace) -> dict
             async with asyncio.timeout(options.seconds):
                 await asyncio.gather(*clients)
 
-    begun, used = time.perf_counter(), cpu_seconds(pid)
+    used = cpu_seconds(pid)
     asyncio.run(all_clients())
-    took, used = time.perf_counter() - begun, cpu_seconds(pid) - used
-    seconds = sorted(each for status, each in log if status == 200)
+    used = cpu_seconds(pid) - used
+    seconds = sorted(each for status, each, _ in log if status == 200)
     return {
-        "per_second": round(len(seconds) / took, 2),
+        "per_second": round(rate([ended for status, _, ended in log if status == 200]), 3),
         "cpu_ms_each": round(1000 * used / max(1, len(seconds)), 2),
-        "statuses": dict(Counter(status for status, _ in log)),
+        "statuses": dict(Counter(status for status, _, _ in log)),
         "p50_ms": round(1000 * percentile(seconds, 0.5), 1),
         "p99_ms": round(1000 * percentile(seconds, 0.99), 1),
     }
+
+
+def rate(ended: list[float]) -> float:
+    """Answers a second, from the end of the first to that of the last: what is on its way at the end of a measurement
+    was worked on, but has not ended."""
+    return (len(ended) - 1) / (max(ended) - min(ended))
 
 
 def _bodies(path: str) -> list[bytes]:
@@ -242,19 +252,20 @@ def direct(options: argparse.Namespace, seconds: float) -> tuple[float, float]:
     pipeline.ask(next(asked))
     ends_at = time.monotonic() + seconds
 
-    def answer_some() -> int:
-        count = 0
+    def answer_some() -> list[float]:
+        ended = []
         while time.monotonic() < ends_at:
             pipeline.ask(next(asked))
-            count += 1
-        return count
+            ended.append(time.monotonic())
+        return ended
 
-    begun, used = time.perf_counter(), time.process_time()
+    used = time.process_time()
     with ThreadPoolExecutor(options.parallel) as pool:
         running = [pool.submit(answer_some) for _ in range(options.parallel)]
-        count = sum(one.result() for one in running)
+        ended = [at for one in running for at in one.result()]
     used = time.process_time() - used
-    return count / (time.perf_counter() - begun), 1000 * used / count
+    # After the end one thread after the other has nothing to do.
+    return rate([at for at in ended if at <= ends_at]), 1000 * used / len(ended)
 
 
 def hayhooks(options: argparse.Namespace) -> dict[str, Any]:

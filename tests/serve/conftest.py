@@ -16,7 +16,7 @@ httpx = pytest.importorskip("httpx2", reason="needs the extra 'client'")
 
 import fake_service
 import uvicorn
-from fake_service import PATIENT, build, make_index
+from fake_service import PATIENT, PLAIN, build, make_index
 
 from patience import LONGEST, wait_for
 from whichsense.serve.app import BoundedProtocol, create_app
@@ -59,7 +59,7 @@ def running_server(settings: ServiceSettings, systems: Any = build) -> Iterator[
 def answers(address: str) -> bool:
     """Whether a service has loaded."""
     with contextlib.suppress(httpx.TransportError):
-        return bool(httpx.get(f"{address}/readyz").status_code == 200)
+        return bool(httpx.get(f"{address}/readyz", verify=PLAIN).status_code == 200)
     return False
 
 
@@ -80,7 +80,9 @@ def start(index_folder: str, tmp_path: Path) -> Iterator[Start]:
             chosen = {"index": index_folder, "state": tmp_path, "grace": 0.2}
             made = ServiceSettings(**PATIENT | chosen | settings)
             address = stack.enter_context(running_server(made, systems))
-            return stack.enter_context(httpx.Client(base_url=address, timeout=LONGEST))
+            return stack.enter_context(
+                httpx.Client(base_url=address, timeout=LONGEST, verify=PLAIN)
+            )
 
         yield begin
 
@@ -91,5 +93,5 @@ def client(index_folder: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     chosen = {"index": index_folder, "state": tmp_path_factory.mktemp("state")}
     settings = ServiceSettings(**PATIENT | chosen | {"grace": 0.2})
     with running_server(settings) as address:
-        with httpx.Client(base_url=address, timeout=LONGEST) as one:
+        with httpx.Client(base_url=address, timeout=LONGEST, verify=PLAIN) as one:
             yield one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import sys
 import threading
 import time
@@ -35,6 +36,8 @@ HELD = f"{QUESTION} Wait"
 """A question whose answer waits until a test lets it go: see the fixture `let_go`."""
 PATIENT = {"deadline": 3600.0, "body_seconds": 600.0, "rejoin": 600.0}
 """Settings for tests: a machine that is busy runs into no limit that a test does not mean."""
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For `verify`: these tests speak plain HTTP, and reading all certificates takes longer than a request."""
 let_go = threading.Event()
 _SECONDS = re.compile(r"^(?:Who played|What about) .* ([0-9]+(?:\.[0-9]+)?)$")
 

@@ -78,12 +78,12 @@ def test_the_steps_of_the_container_lead_to_a_service(tmp_path: Path) -> None:  
                 copy(place, source / name)
     (install,) = [step for step in steps("RUN") if "pip install" in step]
     assert "'.[serve,documents]'" in install
-    subprocess.run([sys.executable, "-m", "venv", opt], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", opt], check=True)
     # What it depends on is that of these tests.
     site = next((opt / "lib").glob("python3*/site-packages"))
     (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    build = [opt / "bin" / "python", "-m", "pip", "install", "--no-deps"]
-    build += ["--no-build-isolation", "--no-cache-dir", "."]
+    build = [sys.executable, "-m", "pip", "--python", opt / "bin" / "python", "install", "."]
+    build += ["--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-compile"]
     done = subprocess.run(build, cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (given,) = steps("ENV")

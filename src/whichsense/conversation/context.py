@@ -65,11 +65,11 @@ def _outrank(by_name: Sequence[Reading], beside: Sequence[Reading], case: Case) 
 
 
 def naming(wanted: Set[str], case: Case, *, anywhere: bool = False) -> list[Reading]:
-    """Return the readings of a case that have all these stems in label and titles, else with the answer in its
-    sentence, else `anywhere` in their passages, those without a label first: it says something else. Of those that are
-    merely possible, the first counts if it is by label and titles, or `anywhere`."""
-    for stems_of in (_own_stems, _sentence_stems, _all_stems)[: 2 + anywhere]:
-        is_own = stems_of is _own_stems
+    """Return the readings of a case that have all these stems in the answer, else in label and titles, else with the
+    answer in its sentence, else `anywhere` in their passages, those without a label first: it says something else. Of
+    those that are merely possible, the first counts if it is by answer, label and titles, or `anywhere`."""
+    for stems_of in (_answer_stems, _own_stems, _sentence_stems, _all_stems)[: 3 + anywhere]:
+        is_own = stems_of in (_answer_stems, _own_stems)
         named = _having(wanted, case.readings, stems_of)
         if stems_of is _all_stems:
             named = _one_of_each(named)
@@ -86,7 +86,7 @@ def _having(
     wanted: Set[str], readings: Sequence[Reading], stems_of: Callable[[Reading], Set[str]]
 ) -> list[Reading]:
     having = [one for one in readings if wanted and wanted <= stems_of(one)]
-    if stems_of is _own_stems:
+    if stems_of in (_answer_stems, _own_stems):
         return having
     return [one for one in having if not is_of_another(wanted, one)]
 
@@ -130,6 +130,10 @@ def _from_topic(reading: Reading, question: str, topic: Topic) -> Reading:
     # Its label and its rewrite are of another document.
     title = own[0].passage.title
     return replace(reading, question=question, label="", source=title, evidence=evidence)
+
+
+def _answer_stems(reading: Reading) -> frozenset[str]:
+    return stems(reading.answer)
 
 
 def _own_stems(reading: Reading) -> frozenset[str]:

@@ -371,7 +371,7 @@ def name_of(option: Option, question: str, said: str = "") -> str:
 _ASKING = AskingPolicy()
 _NO_LIMITS = Limits()
 _LONGEST = 8  # words of a reply that narrows a question; more are a question of their own
-_SURE = 0.6  # the least score with which a choice in words is not searched for
+_SURE = 0.7  # the least score with which a choice in words is not searched for
 _SURE_OF_SEVERAL = 0.9  # … with which words choose several options
 _NEXT = "Ask another question, or say more about this one."
 
@@ -464,13 +464,17 @@ def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
     conversation, said = exchange.conversation, turn.said
     is_open = conversation.last.pending or turn.intent.kind == CHOOSE
     topic = topic_of(conversation)
-    if not says_something(said):
+    offered = _offered_before(said, conversation) if goes_on(said) else ""
+    if not offered and not says_something(said):
         answered = replace(turn, shown=MORE, message=_NEXT)
         return conversation.with_turn(exchange.answer(turn) if is_open else answered)
-    if not is_open and not _goes_on(said, conversation):
+    if not (is_open or offered or _goes_on(said, conversation)):
         intent = Intent(QUESTION, question=resolved(said, topic))
         return _asked(exchange, replace(turn, intent=intent))
-    intent, found, readings = _search(exchange, said, topic)
+    questions = [about(topic, offered) if offered else completed(said, topic)]
+    if goes_on(said):
+        questions += filter(None, [instead(offered or own_words(said), topic)])
+    intent, found, readings = _search(exchange, offered or own_words(said), questions)
     if readings:
         case = exchange.case if exchange.case.readings or not found else found
         turn = replace(turn, intent=intent, shown=ANSWER, readings=readings)
@@ -482,20 +486,25 @@ def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
 
 
 def _search(
-    exchange: Exchange, said: str, topic: Topic
+    exchange: Exchange, words: str, questions: Sequence[str]
 ) -> tuple[Intent, Case | None, tuple[Reading, ...]]:
-    """What a reply's words are taken for, what a question with them finds, and the reading that they name."""
-    before = _offered_before(said, exchange.conversation) if goes_on(said) else ""
-    words = before or own_words(said)
-    questions = [about(topic, words) if before else completed(said, topic)]
-    if goes_on(said):
-        questions += filter(None, [instead(words, topic)])
+    """What a reply's words are taken for, what the first question with them that has answers finds, and the reading
+    that they name."""
+    wanted = exchange.own_stems(words)
+    intent = Intent(REFINE, question=questions[0], named=words)
+    if not wanted or len(words.split()) > _LONGEST:
+        return intent, None, ()
     for question in questions:
-        found, readings = _find_named(exchange, words, question)
-        intent = Intent(REFINE, question=question, named=words)
-        if readings or not found or found.readings:
+        intent = replace(intent, question=question)
+        found = find(exchange.pipeline, question, exchange.limits)
+        for case in (found, exchange.case):
+            named = naming(wanted, case, anywhere=True)
+            if named:
+                return intent, found, tuple(named[:1])
+        spoken = tuple(one for one in found.readings if speaks_of(words, one))
+        if spoken:
             break
-    return intent, found, readings
+    return intent, replace(found, readings=spoken), ()
 
 
 def _without_others(exchange: Exchange, turn: Turn) -> Turn:
@@ -529,22 +538,6 @@ def _goes_on(said: str, conversation: Conversation) -> bool:
     hits = conversation.case.hits if conversation.case else ()
     evidence = " ".join(f"{hit.passage.title} {hit.passage.text}" for hit in hits)
     return conversation.last.shown == NOTHING or is_elliptical(said, evidence)
-
-
-def _find_named(
-    exchange: Exchange, words: str, question: str
-) -> tuple[Case | None, tuple[Reading, ...]]:
-    """What a question with a reply's words finds, and what these words name in it or in what was found before."""
-    wanted = exchange.own_stems(words)
-    if not wanted or len(words.split()) > _LONGEST:
-        return None, ()
-    found = find(exchange.pipeline, question, exchange.limits)
-    for case in (found, exchange.case):
-        named = naming(wanted, case, anywhere=True)
-        if named:
-            return found, tuple(named[:1])
-    spoken = [one for one in found.readings if speaks_of(words, one)]
-    return replace(found, readings=tuple(spoken)), ()
 
 
 def choose(

@@ -107,8 +107,14 @@ class Topic:
             return self.named
         phrase = self.phrase if self._is_case or self._is_source else ""
         if self._is_case and stems(phrase) <= stems(title):
-            phrase = subject  # the question's word for it
-        known = phrase, subject, self.named, _name_in(self.question), self.phrase
+            phrase = subject or phrase  # the question's word for it
+        known = (
+            phrase,
+            subject,
+            "" if self._is_case else self.named,
+            _name_in(self.question),
+            self.phrase,
+        )
         return next(filter(None, known), "")
 
     @property
@@ -173,7 +179,10 @@ class Topic:
         words, kept = _joined(asked), {token.text for token in content(asked)}
         text = _joined(tokenize(plain(self.passage.text)))
         runs = map(" ".join, filter(kept.issuperset, _runs(words.split())))
+        name = plain(_name_in(self.question))
         found = next((run for run in runs if f" {run} " in text), "")
+        if f" {name} " in text and name.count(" ") > found.count(" "):
+            found = name
         return f"the {found}" if found and f" the {found} " in words else found
 
 
@@ -358,11 +367,12 @@ def narrowed(question: str, words: str, link: str = ",") -> str:
     first, _, rest = words.partition(" ")
     if rest and bare.lower().endswith(f" {first.lower()}"):
         return f"{bare} {rest}?"
-    if first.lower() in _PREPOSITIONS:
-        return f"{_without_case(bare, words)} {words}?"
+    is_case = first.lower() in _PREPOSITIONS
     for name in _NAMED_THING.finditer(bare):
         if not stems(name[0]).isdisjoint(stems(words)):
-            return f"{bare[: name.start()]}{words}{bare[name.end() :]}?"
+            return f"{bare[: name.start()]}{rest if is_case else words}{bare[name.end() :]}?"
+    if is_case:
+        return f"{_without_case(bare, words)} {words}?"
     return f"{bare}{link if link == ',' else f' {link}'} {words}?"
 
 

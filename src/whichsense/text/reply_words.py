@@ -38,20 +38,21 @@ MIDDLE_WORDS = _words("middle central")
 # Superlatives and comparatives → the way to look: +1 for the greatest, -1 for the least.
 TIME_ORDER = {
     **dict.fromkeys(
-        "newest newer latest recent later youngest younger current currently now modern".split(), 1
+        "new newest newer latest recent later youngest younger current currently now modern".split(),
+        1,
     ),
     **dict.fromkeys(
-        "oldest older earliest earlier original originally beginning start initial".split(), -1
+        "old oldest older earliest earlier original originally beginning start initial".split(), -1
     ),
 }
 SIZE_ORDER = {
     **dict.fromkeys(
-        "biggest bigger largest larger greatest greater highest higher most longest longer heaviest heavier furthest "
-        "farthest maximum max tallest taller".split(),
+        "big biggest bigger large largest larger greatest greater highest higher most longest longer heaviest heavier "
+        "furthest farthest maximum max tallest taller".split(),
         1,
     ),
     **dict.fromkeys(
-        "smallest smaller least lowest lower fewest fewer shortest shorter lightest lighter "
+        "small smallest smaller least lowest lower fewest fewer shortest shorter lightest lighter "
         "minimum min nearest".split(),
         -1,
     ),
