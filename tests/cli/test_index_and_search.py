@@ -36,7 +36,7 @@ def test_build_search_add_delete_check(index: Path, tmp_path: Path) -> None:
     found = json.loads(
         whichsense("search", "Who founded Puma?", "--index", index, "--k", "1", "--json").stdout
     )
-    assert found["method"] == "bm25"
+    assert found["method"] == "hybrid"
     assert found["hits"][0]["title"] == "Puma (brand)"
     more = tmp_path / "notes"
     more.mkdir()

@@ -23,7 +23,7 @@ from whichsense.types import Document, Passage
 
 @pytest.fixture
 def built(animals: Path, tmp_path: Path) -> Path:
-    Index.build(animals, tmp_path / "index")
+    Index.build(animals, tmp_path / "index", encoder=None)
     return tmp_path / "index"
 
 
@@ -214,7 +214,7 @@ def test_refreshed_follows_the_newest_generation(built: Path, make_corpus: Corpu
 
 
 def test_rebuilding_replaces(built: Path, make_corpus: Corpus) -> None:
-    Index.build(make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl"), built)
+    Index.build(make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl"), built, encoder=None)
     assert titles(built, "lynx jaguar puma") == ["Lynx"]
     assert [path.name for path in built.glob("generation-*")] == ["generation-2"]
 
@@ -236,7 +236,7 @@ def test_hybrid_and_dense(animals: Path, tmp_path: Path, make_corpus: Corpus) ->
 
 
 def test_dense_search_needs_vectors(built: Path) -> None:
-    with pytest.raises(BadInput, match="--dense"):
+    with pytest.raises(BadInput, match="--no-dense"):
         Index.open(built).search("puma", method="dense")
 
 
@@ -315,7 +315,7 @@ def test_records_in_memory_leave_no_files() -> None:
 
 def test_records_are_a_source_of_an_index_in_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "index"
-    built = Index.build([{"title": "Puma", "text": "It screams."}], folder)
+    built = Index.build([{"title": "Puma", "text": "It screams."}], folder, encoder=None)
     assert len(built) == 1
     index.add([{"title": "Lynx", "text": "It has tufted ears."}], folder)
     assert titles(folder, "tufted ears") == ["Lynx"]

@@ -28,7 +28,7 @@ QUESTIONS = [
 
 @pytest.fixture
 def built(animals: Path, tmp_path: Path) -> Index:
-    index.Index.build(animals, tmp_path / "index")
+    index.Index.build(animals, tmp_path / "index", encoder=None)
     return Index.open(tmp_path / "index")
 
 

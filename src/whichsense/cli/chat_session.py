@@ -184,7 +184,7 @@ class Session:
             click.echo(f"\n{format_turn(self.conversation)}")
 
     def run(self) -> None:
-        """Talk until /quit, the end of input, or a second Ctrl-C in a row at the prompt; it is the last that is heeded."""
+        """Talk until /quit, the end of input, or a second Ctrl-C in a row at the prompt, the last that is heeded."""
         before = signal.signal(signal.SIGINT, self._heed)
         while (line := self._next_line()) is not None and line != "/quit":
             self._take(line)

@@ -28,7 +28,6 @@ from whichsense.jobs.limits import show_progress
 
 if TYPE_CHECKING:
     from whichsense.index import Health, Manifest, Spread
-    from whichsense.protocols import Encoder
 
 
 # What the commands of whichsense index print.
@@ -117,9 +116,17 @@ def command() -> None:
     default=None,
     help="Cut passages at the ends of sentences, or every N words. [default: sentences for files of one document]",
 )
-@flag_option("--dense", "Encode passages as vectors, for search by meaning.")
 @click.option(
-    "--encoder", metavar="NAME", help="Encoder of the vectors: static, minilm, or a model folder."
+    "--dense/--no-dense",
+    default=True,
+    help="Encode passages as vectors, for search by meaning. [default: dense]",
+)
+@click.option(
+    "--encoder",
+    default="static",
+    show_default=True,
+    metavar="NAME",
+    help="Encoder of the vectors: static, minilm, or a model folder.",
 )
 @click.option(
     "--shards",
@@ -143,7 +150,7 @@ def build(
     words: int,
     sentences: bool | None,
     dense: bool,
-    encoder: str | None,
+    encoder: str,
     shards: int | None,
     shard_by: str | None,
     cluster: str | None,
@@ -160,13 +167,12 @@ def build(
     from whichsense import index
 
     spread = _spread(shards, shard_by, cluster, workers)
-    chosen = _encoder(encoder) if dense or encoder else None
     with show_progress("indexing", "passages") as progress:
         built = index.Index.build(
             sources,
             out,
             cutting=index.Cutting(words, sentences),
-            encoder=chosen,
+            encoder=encoder if dense else None,
             format=format_,
             encoding=encoding,
             progress=progress,
@@ -328,12 +334,6 @@ def senses(name: str, folder: Path, as_json: bool) -> None:
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
-
-
-def _encoder(name: str | None) -> Encoder:
-    from whichsense.models import minilm
-
-    return minilm.load_encoder(name or minilm.DEFAULT)
 
 
 # whichsense retrieve: search once for all questions of datasets.

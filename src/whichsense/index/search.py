@@ -39,6 +39,7 @@ from whichsense.jobs.limits import Progress, silent, unsaid
 from whichsense.jobs.parts import closable
 from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Encoder
+from whichsense.text.words import words
 from whichsense.types import Hit, Method, Passage, Sense
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Index:
         folder: str | Path,
         *,
         cutting: Cutting | None = None,
-        encoder: Encoder | None = None,
+        encoder: Encoder | str | None = "static",
         format: str | None = None,
         encoding: str | None = None,
         progress: Progress = silent,
@@ -93,9 +94,11 @@ class Index:
 
         `sources` are a file or folder, several of them, or records. An index that is in the folder already is served
         until the new one is complete; a build that was stopped resumes. With `shards` it is spread over several.
+        Passages are also encoded as vectors, by an encoder or the one of a name; None: they are found by words alone.
         """
         from whichsense.index.write import build_index
 
+        encoder = _loaded(encoder)
         build_index(
             sources,
             folder,
@@ -115,7 +118,7 @@ class Index:
         records: Iterable[GivenRecord],
         *,
         cutting: Cutting | None = None,
-        encoder: Encoder | None = None,
+        encoder: Encoder | str | None = "static",
     ) -> Index:
         """Build an index of records for this process: {"title": …, "text": …}, a Document or a Passage each.
 
@@ -127,6 +130,7 @@ class Index:
         """
         from whichsense.index.write import build_index
 
+        encoder = _loaded(encoder)
         folder = Path(tempfile.mkdtemp(prefix="whichsense-index-"))
         try:
             build_index(list(records), folder, cutting=cutting, encoder=encoder)
@@ -188,7 +192,7 @@ class Index:
     def search_many(
         self, questions: Sequence[str], k: int = 100, method: Method | None = None
     ) -> list[list[Hit]]:
-        """Return the best k passages for each question; questions are encoded together."""
+        """Return the best k passages for each question, none for one without a word; questions are encoded together."""
         if k < 1:
             raise BadInput(f"k is {k}; ask for at least one passage.")
         k = min(k, max(len(self), 1))
@@ -201,11 +205,14 @@ class Index:
         # questions × dimensions
         encoded = self._load_encoder().encode_questions(list(questions))
         if method == "dense":
-            return [hits_of(ranker.by_meaning(vector, k)) for vector in encoded]
+            return [
+                hits_of(ranker.by_meaning(vector, k)) if words(question) else []
+                for question, vector in zip(questions, encoded, strict=True)
+            ]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
         return [
-            hits_of(ranker.by_both(question, vector, k, depth, weight))
+            hits_of(ranker.by_both(question, vector, k, depth, weight)) if words(question) else []
             for question, vector in zip(questions, encoded, strict=True)
         ]
 
@@ -271,7 +278,7 @@ class Index:
         if method != "bm25" and not self.manifest.encoder:
             raise BadInput(
                 f"'{self.folder}' has no vectors, so it cannot be searched by '{method}'. "
-                "Build it with --dense, or use --method bm25."
+                "Build it without --no-dense, or use --method bm25."
             )
         return method
 
@@ -289,6 +296,14 @@ class Index:
 def _remove_temporary(folder: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked copy of the owner must not take its index away
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _loaded(encoder: Encoder | str | None) -> Encoder | None:
+    if not isinstance(encoder, str):
+        return encoder
+    from whichsense.models.minilm import load_encoder
+
+    return load_encoder(encoder)
 
 
 def _open_shards(folder: Path, manifest: Manifest) -> LocalShards:

@@ -53,7 +53,7 @@ def index(name: str = "sample") -> indexes.Index:
     """Return an embedded corpus's index, built in a second on first use and kept in the user's cache."""
     corpus = _CORPORA[name]
     checksum = hashlib.sha256(corpus.read_bytes()).hexdigest()
-    folder = cache_folder() / f"{name}-{FORMAT}.1-{checksum[:12]}"
+    folder = cache_folder() / f"{name}-{FORMAT}.2-{checksum[:12]}"
     try:
         return indexes.Index.open(folder)
     except IndexFault:
