@@ -82,15 +82,16 @@ def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
     for place, original in enumerate(word):
         for character in _plain(original):
             kind = unicodedata.category(character)
-            alone = kind[0] == "Z" or _stands_alone(character, kind)
-            if alone and current:
-                yield current, starts, ends
-                current, starts, ends = "", [], []
-            if not alone:
+            is_space = kind[0] == "Z"
+            if not (is_space or _stands_alone(character, kind)):
                 current += character
                 starts.append(place)
                 ends.append(place + 1)
-            elif kind[0] != "Z":
+                continue
+            if current:
+                yield current, starts, ends
+                current, starts, ends = "", [], []
+            if not is_space:
                 yield character, [place], [place + 1]
         # A combining accent belongs to the character before it.
         if ends and unicodedata.category(original) == "Mn":

@@ -91,11 +91,11 @@ def printable(text: str) -> str:
     return "".join(characters)
 
 
-_MARKUP = re.compile(r"[\\`*_\[\]<>|#~]")
+_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#~"})
 
 
 def _escaped(text: str) -> str:
-    return _MARKUP.sub(lambda mark: f"\\{mark[0]}", printable(text))
+    return printable(text).translate(_MARKUP)
 
 
 @dataclass(frozen=True, slots=True)
