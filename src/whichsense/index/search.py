@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeGuard, cast, get_args
@@ -548,24 +548,17 @@ def _line_writer(path: Path) -> Iterator[Callable[[Any], None]]:
         beside.unlink(missing_ok=True)
 
 
-@contextmanager
-def _compress(suffix: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A file that compresses into `raw`, by the ending of the name."""
+def _compress(suffix: str, raw: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    """Return a file that compresses into `raw`, by the ending of the name."""
     if suffix == ".gz":
         # Without a time, so that the same hits are the same file.
-        with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
-            yield cast(IO[bytes], packed)
-    elif suffix == ".bz2":
-        with bz2.BZ2File(raw, "wb") as packed:
-            yield cast(IO[bytes], packed)
-    elif suffix == ".xz":
-        with lzma.LZMAFile(raw, "wb") as packed:
-            yield cast(IO[bytes], packed)
-    elif suffix == ".zst":
+        return cast(Any, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw, "wb")
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw, "wb")
+    if suffix == ".zst":
         import zstandard
 
-        compressor = zstandard.ZstdCompressor(level=10)
-        with compressor.stream_writer(raw, closefd=False) as packed:
-            yield cast(IO[bytes], packed)
-    else:
-        yield raw
+        return cast(Any, zstandard.ZstdCompressor(level=10).stream_writer(raw, closefd=False))
+    return nullcontext(raw)

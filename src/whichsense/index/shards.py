@@ -381,11 +381,7 @@ class MergingRanker:
     def _read(self, found: Found, vector: Vector | None, answers: Mapping[int, Answer]) -> _Read:
         """Return the passages, as stored, and their cosines: from the answers, or asked for now."""
         if not self._shards.reads_ahead and len(self._passages) == 1:
-            given = (found.rows.tolist(), vector)
-            stored, cosines = self._shards.ask("read", {0: given})[0]
-            if cosines is None:
-                cosines = np.empty(0, np.float32)
-            return _Read(found, stored, cosines, set())
+            return self._read_alone(found, vector)
         places = list(zip(found.shards.tolist(), found.rows.tolist(), strict=True))
         read, lost = self._read_missing(places, vector, answers)
         if lost:
@@ -394,6 +390,13 @@ class MergingRanker:
         entries = [read[place] for place in places if place in read]
         similarities = np.array([cosine for _, cosine in entries], dtype=np.float32)
         return _Read(found, [stored for stored, _ in entries], similarities, lost)
+
+    def _read_alone(self, found: Found, vector: Vector | None) -> _Read:
+        """Return the same of an only shard in this process."""
+        stored, cosines = self._shards.ask("read", {0: (found.rows.tolist(), vector)})[0]
+        if cosines is None:
+            cosines = np.empty(0, np.float32)
+        return _Read(found, stored, cosines, set())
 
     def _read_missing(
         self, places: Sequence[_Place], vector: Vector | None, answers: Mapping[int, Answer]
