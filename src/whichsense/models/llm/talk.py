@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import threading
@@ -16,7 +17,7 @@ from whichsense.jobs.limits import Limits, current_limits
 from whichsense.models.llm.endpoint import Endpoint, LLMFault, Reply, Request, Token, clean, fence
 from whichsense.models.llm.prompts import load_prompt
 from whichsense.text.words import QUESTION_WORDS, sentence_at, sentence_spans, words
-from whichsense.types import Call, Candidate, Case, Passage, Span, frozen
+from whichsense.types import Call, Candidate, Case, Passage, Span
 
 # What a stage says to a language model about a case: calls in parallel, within its limits, each of
 # them recorded.
@@ -94,12 +95,8 @@ class Talk:
             value = read(cached)
             self._record(request, cached, begun, cached=True, usable=value is not None)
             return value
-        with _Reserved(self, request):
-            try:
-                reply, attempts = self.endpoint.complete(request, self._ends_at, self._limits)
-            except LLMFault as fault:
-                self._record_fault(request, begun, fault)
-                raise
+        with self._under_way(request, begun):
+            reply, attempts = self.endpoint.complete(request, self._ends_at, self._limits)
         value = read(reply)
         if value is not None:
             self.endpoint.keep(request, reply)
@@ -114,17 +111,13 @@ class Talk:
             self._record(request, cached, begun, cached=True)
             yield cached.text
             return
-        with _Reserved(self, request):
-            try:
-                for item in self.endpoint.stream(request, self._ends_at, self._limits):
-                    if isinstance(item, Reply):
-                        self.endpoint.keep(request, item)
-                        self._record(request, item, begun)
-                    else:
-                        yield item
-            except LLMFault as fault:
-                self._record_fault(request, begun, fault)
-                raise
+        with self._under_way(request, begun):
+            for item in self.endpoint.stream(request, self._ends_at, self._limits):
+                if isinstance(item, Reply):
+                    self.endpoint.keep(request, item)
+                    self._record(request, item, begun)
+                else:
+                    yield item
 
     def recorded(self, case: Case) -> Case:
         """Return a case with the calls of this talk, and the tokens that they used."""
@@ -132,7 +125,24 @@ class Talk:
         whole = replace(case, calls=(*case.calls, *self.calls))
         return whole.spend(self.stage, tokens=used) if used else whole
 
-    def reserve(self, request: Request) -> None:
+    @contextlib.contextmanager
+    def _under_way(self, request: Request, begun: float) -> Iterator[None]:
+        """Hold the tokens of a call while it is made, and record it where it fails."""
+        self._reserve(request)
+        try:
+            yield
+        except LLMFault as fault:
+            seconds = time.perf_counter() - begun
+            model = self.endpoint.settings.model
+            call = Call(self.stage, request.prompt, model, seconds, problem=str(fault))
+            with self._lock:
+                self.calls.append(call)
+            raise
+        finally:
+            with self._lock:
+                self._reserved -= request.estimated_tokens
+
+    def _reserve(self, request: Request) -> None:
         """Take the tokens of a call out of what the question may use. Raises `LLMFault` where they are too many."""
         settings = self.endpoint.settings
         with self._lock:
@@ -150,10 +160,6 @@ class Talk:
                     f"The cap of {settings.max_cost} on a question's cost ([llm] max_cost) is reached."
                 )
             self._reserved += wanted
-
-    def release(self, request: Request) -> None:
-        with self._lock:
-            self._reserved -= request.estimated_tokens
 
     def _cost(self, call: Call) -> float:
         if call.cached:
@@ -185,27 +191,6 @@ class Talk:
         )
         with self._lock:
             self.calls.append(call)
-
-    def _record_fault(self, request: Request, begun: float, fault: LLMFault) -> None:
-        seconds = time.perf_counter() - begun
-        model = self.endpoint.settings.model
-        call = Call(self.stage, request.prompt, model, seconds, problem=str(fault))
-        with self._lock:
-            self.calls.append(call)
-
-
-@frozen
-class _Reserved:
-    """Holds the tokens of a call while it is under way."""
-
-    talk: Talk
-    request: Request
-
-    def __enter__(self) -> None:
-        self.talk.reserve(self.request)
-
-    def __exit__(self, *error: object) -> None:
-        self.talk.release(self.request)
 
 
 def _tokens(call: Call) -> int:
