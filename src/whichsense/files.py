@@ -128,7 +128,9 @@ def open_source(path: str | Path, bomb_floor: int = BOMB_FLOOR) -> tuple[Source,
 def lines(
     reader: io.BufferedReader, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, bytes | None]]:
-    """Each line with its number, from 1; None in place of one that is longer than `longest`, which is passed over."""
+    """Yield each line with its number, from 1; None in place of one that is longer than `longest`, which is passed
+    over.
+    """
     number = 0
     while line := reader.readline(longest + 1):
         number += 1
@@ -251,6 +253,8 @@ def sha256_unpacked(path: str | Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Where whichsense keeps what it can make or fetch again: in the user's cache (XDG_CACHE_HOME is honoured)."""
+    """Return where whichsense keeps what it can make or fetch again: in the user's cache (XDG_CACHE_HOME is
+    honoured).
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "whichsense"

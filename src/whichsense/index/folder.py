@@ -204,7 +204,7 @@ def parts_of(manifest: Manifest) -> list[str]:
 
 
 def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """One line for each file that the manifest does not name."""
+    """Yield one line for each file that the manifest does not name."""
     root = folder / manifest.folder
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -257,7 +257,7 @@ def _locked(folder: Path, what: str) -> Iterator[None]:
 
 
 def _holder(file: TextIO) -> str:
-    """Who holds the lock. A writer signs right after taking it, so that an empty file is read again."""
+    """Return who holds the lock. A writer signs right after taking it, so that an empty file is read again."""
     for _ in range(5):
         file.seek(0)
         if signed := file.read().strip():
@@ -316,7 +316,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def next_generation(folder: Path) -> int:
-    """One more than any that is there, served or not: a damaged manifest must not prevent a new build."""
+    """Return one more than any that is there, served or not: a damaged manifest must not prevent a new build."""
     return max(_generations(folder), default=0) + 1
 
 

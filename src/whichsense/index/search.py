@@ -145,7 +145,9 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path, encoder: Encoder | None = None) -> Index:
-        """The generation that is served now. A writer may publish the next one in this very moment: then try again."""
+        """Return the generation that is served now. A writer may publish the next one in this very moment: then try
+        again.
+        """
         origin, folder = folder, local_folder(folder)
         seen = None  # the generation that could not be opened
         while True:
@@ -165,7 +167,9 @@ class Index:
                 seen = manifest.generation
 
     def refreshed(self) -> Index:
-        """This index, or its newer generation if one was published since. Another encoder is loaded by its name."""
+        """Return this index, or its newer generation if one was published since. Another encoder is loaded by its
+        name.
+        """
         newest = folders.read_manifest(self.folder)
         if newest.generation == self.manifest.generation:
             return self
@@ -366,7 +370,7 @@ class SavedHits:
         return len(self._passages)
 
     def __contains__(self, question: object) -> bool:
-        """Whether the question was searched when the file was written."""
+        """Tell whether the question was searched when the file was written."""
         return question in self._hits
 
     def describe(self) -> dict[str, Any]:
@@ -478,7 +482,7 @@ class _Batch:
 def _searched(
     index: Index, questions: Sequence[str], k: int, method: Method | None, executor: Executor
 ) -> Iterator[tuple[Sequence[str], list[list[Hit]]]]:
-    """Batches of questions with their hits, in order, however they are completed."""
+    """Yield batches of questions with their hits, in order, however they are completed."""
     batches: list[_Batch] = []
     for start in range(0, len(questions), _BATCH):
         batches.append(_Batch(len(batches), questions[start : start + _BATCH]))

@@ -206,7 +206,9 @@ def _encode_with(encoder: Encoder, item: _EncodingWork) -> None:
 
 
 def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:
-    """The centres that one index of all these shards would have: learned from the same vectors in the same order."""
+    """Return the centres that one index of all these shards would have: learned from the same vectors in the same
+    order.
+    """
     from whichsense.index.dense import Clustering, find_centres
     from whichsense.index.dense_writer import VectorsWriter
 
@@ -231,7 +233,7 @@ def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:
 def _reader(
     roots: Sequence[Path], pools: Sequence[dense.Pool], dimensions: int
 ) -> Callable[[NDArray[np.intp]], Floats]:
-    """Reads vectors by their places in the order of the whole corpus."""
+    """Return what reads vectors by their places in the order of the whole corpus."""
     keys, shards, members = [], [], []
     for number, (root, pool) in enumerate(zip(roots, pools, strict=True)):
         keys.append(np.load(root / KEYS)[pool.rows.astype(np.int64)])
@@ -412,7 +414,9 @@ def _counted(summaries: Sequence[PartSummary], dropped: Sequence[NDArray[np.bool
 def find_duplicates(
     summaries: Sequence[PartSummary], known: NDArray[np.uint64]
 ) -> list[NDArray[np.bool_]]:
-    """Which passages of each part occur before: in the same part, in an earlier one, or among those that are known."""
+    """Return which passages of each part occur before: in the same part, in an earlier one, or among those that are
+    known.
+    """
     prints = np.concatenate(
         [np.empty(0, np.uint64), *[summary.fingerprints for summary in summaries]]
     )

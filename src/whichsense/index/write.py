@@ -304,7 +304,7 @@ def _shard_faults(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 
 def _contradictions(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Parts that are whole but do not belong together."""
+    """Yield parts that are whole but do not belong together."""
     yield from _tried("names", _check_names(folder / manifest.folder))
     counts = zip(manifest.shard_passages, manifest.shard_rows, strict=True)
     for root, (passages, rows) in zip(manifest.roots(folder), counts, strict=True):

@@ -52,7 +52,7 @@ def placed_pieces(word: str, vocabulary: Mapping[str, int]) -> list[tuple[int, i
 
 
 def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Greedy longest-match-first pieces; one unknown token if a rest has no match."""
+    """Return greedy longest-match-first pieces; one unknown token if a rest has no match."""
     unknown = [(vocabulary[UNKNOWN], 0, len(part))]
     if len(part) > _LONGEST_WORD:
         return unknown
@@ -72,7 +72,7 @@ def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, 
 
 
 def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
-    """Lower-case parts without accents and control characters, split at punctuation and around CJK characters.
+    """Yield lower-case parts without accents and control characters, split at punctuation and around CJK characters.
 
     Each part comes with the start and end of each of its characters in the word.
     """

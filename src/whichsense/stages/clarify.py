@@ -115,8 +115,9 @@ def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
 def matched(
     parsed: ParsedClarification, question: str, readings: Sequence[Reading]
 ) -> Clarification:
-    """Each option with the reading whose rewrite, label or source, and answer, share most words with it; what fits no
-    reading goes."""
+    """Return each option with the reading whose rewrite, label or source, and answer, share most words with it; what
+    fits no reading goes.
+    """
     asked = set(words(question))
     rows = [set(words(option)) for option in parsed.options]
     columns = []
@@ -173,7 +174,7 @@ class ClarifiedReader:
     reranker: Reranker | None = None
 
     def answer_options(self, case: Case) -> list[Reading]:
-        """A reading for each option of the case's clarification; where nothing is found, with an empty answer."""
+        """Return a reading for each option of the case's clarification; where nothing is found, an empty answer."""
         from whichsense.models.seq2seq.formats import clarified
 
         clarification = case.clarification

@@ -72,7 +72,8 @@ def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
 
 
 def distinct(question: str, choices: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
-    """One of its texts for each answer, so that no two of them are the same, and none is the question as it was asked.
+    """Return one of its texts for each answer, so that no two of them are the same, and none is the question as it
+    was asked.
 
     Where two answers want the same text, the one to which it is likelier keeps it, and the other takes its next best.
     What has nothing of its own keeps its best.

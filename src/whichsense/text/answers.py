@@ -163,14 +163,16 @@ def _is_number_word(word: str) -> bool:
 
 
 def _starts_anew(word: str, current: float) -> bool:
-    """Whether a word begins another value."""
+    """Tell whether a word begins another value."""
     if word in _SMALL:
         return not _can_follow(current, _SMALL[word])
     return _FIGURE.fullmatch(word) is not None
 
 
 def _evaluate_run(run: list[str]) -> list[float]:
-    """The values of number words in a row: "one million five hundred" is one, figures side by side are several."""
+    """Return the values of number words in a row: "one million five hundred" is one, figures side by side are
+    several.
+    """
     values = []
     total = 0.0  # of the thousands and above
     current = 0.0  # below the next thousand
@@ -199,7 +201,7 @@ def _evaluate_run(run: list[str]) -> list[float]:
 
 
 def _can_follow(current: float, small: int) -> bool:
-    """Whether a small number continues one: "one" after "twenty", "five" after "hundred", any after a large one."""
+    """Tell whether a small number continues one: "one" after "twenty", "five" after "hundred", any after large ones."""
     if current % 100 == 0:
         return True
     return current % 10 == 0 and 0 < small < 10 and current % 100 >= 20
@@ -394,7 +396,7 @@ def _abbreviates(short: AnswerForm, long: AnswerForm) -> bool:
 
 
 def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
-    """Whether the words of one are in a row within the other, and no word beside them makes another thing of it."""
+    """Tell whether the words of one are in a row within the other, and no other word makes another thing of it."""
     count = len(short.words)
     start = _find_words(short.words, long.words)
     if start is None or not 0 < count < len(long.words):
@@ -411,7 +413,7 @@ def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
 
 
 def _is_name(form: AnswerForm) -> bool:
-    """Whether these may be the words of a name."""
+    """Tell whether these may be the words of a name."""
     is_short = len(form.words) <= 3 and NAME_LINKS.isdisjoint(form.words)
     return is_short and all(form.capitals)
 

@@ -37,7 +37,7 @@ def whole_characters(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased runs of letters and digits.
+    """Return lower-cased runs of letters and digits.
 
     >>> words("Who's on first?")
     ['who', 's', 'on', 'first']

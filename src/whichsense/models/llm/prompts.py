@@ -103,8 +103,9 @@ def copy_prompts(folder: Path, chosen: Iterable[str]) -> list[Path]:
 
 
 def check_folder(folder: str) -> Mapping[str, Prompt]:
-    """All prompts as a folder of the user's makes them. Raises `BadConfig` for one that cannot be used, or that has
-    the name of none."""
+    """Return all prompts as a folder of the user's makes them. Raises `BadConfig` for one that cannot be used, or
+    that has the name of none.
+    """
     if folder and not Path(folder).is_dir():
         raise BadConfig(f"[llm] prompts: there is no folder '{folder}'.")
     for path in Path(folder).glob("*.md") if folder else ():

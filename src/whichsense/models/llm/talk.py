@@ -68,8 +68,9 @@ class Talk:
     def ask(
         self, requests: Sequence[Request], read: Callable[[Reply], Value | None]
     ) -> list[Value | None]:
-        """What each reply says, None where it cannot be used. Raises `LLMFault` where the endpoint fails, and where
-        too few replies can be used."""
+        """Return what each reply says, None where it cannot be used. Raises `LLMFault` where the endpoint fails, and
+        where too few replies can be used.
+        """
         if not requests:
             return []
         workers = min(self.endpoint.settings.parallel, len(requests))
@@ -198,7 +199,7 @@ def _tokens(call: Call) -> int:
 
 
 def _end_of_time(endpoint: Endpoint, case: Case, limits: Limits) -> float:
-    """Until when the endpoint may take, in seconds of `time.monotonic`."""
+    """Return until when the endpoint may take, in seconds of `time.monotonic`."""
     settings = endpoint.settings
     now = time.monotonic()
     ends = [now + max(settings.timeout, settings.deadline)]
@@ -232,7 +233,7 @@ def think(
 
 
 def _with_fault(case: Case, stage: str, fault: LLMFault) -> Case:
-    """The case with a note on what failed, and which stages were done without it. The same fault is told once."""
+    """Return the case with a note on what failed, and which stages were done without it. One fault is told once."""
     begin = f"{fault} The embedded model did in its place: "
     notes = []
     stages = []
@@ -253,7 +254,9 @@ _LONGEST_EVIDENCE = 50  # words, beside one of several answers
 
 
 def passage_window(passage: Passage, question: str) -> str:
-    """A passage with its title, fenced: all of it, or the run of sentences that shares most words with the question."""
+    """Return a passage with its title, fenced: all of it, or the run of sentences that shares most words with the
+    question.
+    """
     return fence(f"{passage.title}. {best_window(passage.text, question)}")
 
 
@@ -310,7 +313,7 @@ def numbered_answers(answers: Sequence[Candidate]) -> str:
 
 
 def fence_lines(lines: Sequence[str], name: str) -> str:
-    """Lines that are clean already, between two lines with the mark."""
+    """Return lines that are clean already, between two lines with the mark."""
     opening, _, closing = fence("", name).partition("\n\n")
     return "\n".join([opening, *lines, closing])
 
@@ -356,7 +359,8 @@ def without_thoughts(text: str) -> str:
 
 
 def texts_of(value: Any) -> list[str]:
-    """The strings of a value that should be a list of them: one string is a list of one, numbers are written out.
+    """Return the strings of a value that should be a list of them: one string is a list of one, numbers are written
+    out.
 
     >>> texts_of(["Dune ", 1965, None, {"answer": "Arrakis"}]), texts_of("Dune")
     (['Dune', '1965', 'Arrakis'], ['Dune'])
@@ -374,8 +378,8 @@ def texts_of(value: Any) -> list[str]:
 
 
 def choice_probability(reply: Reply, choices: tuple[str, ...]) -> dict[str, float]:
-    """The probability of each choice at the first token of a reply that begins one; without log probabilities, 1 for
-    the choice that the reply names. Empty where it names none.
+    """Return the probability of each choice at the first token of a reply that begins one; without log probabilities,
+    1 for the choice that the reply names. Empty where it names none.
 
     >>> choice_probability(Reply("Yes."), ("yes", "no"))
     {'yes': 1.0, 'no': 0.0}
