@@ -552,11 +552,14 @@ def _line_writer(path: Path) -> Iterator[Callable[[Any], None]]:
         beside.unlink(missing_ok=True)
 
 
-def _compress(suffix: str, raw: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+_Writer = AbstractContextManager[IO[bytes]]
+
+
+def _compress(suffix: str, raw: IO[bytes]) -> _Writer:
     """Return a file that compresses into `raw`, by the ending of the name."""
     if suffix == ".gz":
         # Without a time, so that the same hits are the same file.
-        return cast(Any, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
+        return cast(_Writer, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
     if suffix == ".bz2":
         return bz2.BZ2File(raw, "wb")
     if suffix == ".xz":
@@ -564,5 +567,5 @@ def _compress(suffix: str, raw: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     if suffix == ".zst":
         import zstandard
 
-        return cast(Any, zstandard.ZstdCompressor(level=10).stream_writer(raw, closefd=False))
+        return cast(_Writer, zstandard.ZstdCompressor(level=10).stream_writer(raw, closefd=False))
     return nullcontext(raw)
