@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.jobs.limits import check_limits
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
+from whichsense.stages.providers import (
+    COMPACT,
+    LLM,
+    Factory,
+    GeneratorStage,
+    StageSettings,
+    endpoint,
+)
 from whichsense.text.clarification import ParsedClarification, compose_question, parse_clarification
 from whichsense.text.overlap import best_assignment
 from whichsense.text.words import words
@@ -201,11 +208,9 @@ class ClarifiedReader:
 
 
 @dataclass(frozen=True, slots=True)
-class ClarifierSettings:
+class ClarifierSettings(StageSettings):
     """A system's `[clarifier]`."""
 
-    provider: str = ""
-    model: str = ""
     beams: int = 4
 
 

@@ -8,7 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
+from whichsense.stages.providers import (
+    COMPACT,
+    LLM,
+    Factory,
+    GeneratorStage,
+    StageSettings,
+    endpoint,
+)
 from whichsense.text.words import words
 from whichsense.types import Candidate, Case, Reading
 
@@ -175,11 +182,9 @@ class LLMDisambiguator:
 
 
 @dataclass(frozen=True, slots=True)
-class DisambiguatorSettings:
+class DisambiguatorSettings(StageSettings):
     """A system's `[disambiguator]` or `[rewriter]`."""
 
-    provider: str = ""
-    model: str = ""
     beams: int = 4
 
 

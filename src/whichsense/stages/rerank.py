@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Reranker
-from whichsense.stages.providers import COMPACT, Factory
+from whichsense.stages.providers import COMPACT, Factory, StageSettings
 from whichsense.types import Case, Hit
 
 if TYPE_CHECKING:
@@ -88,11 +88,9 @@ class CompactReranker:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankerSettings:
+class RerankerSettings(StageSettings):
     """A system's `[reranker]`."""
 
-    provider: str = ""
-    model: str = ""
     picks: int = 10
     """Of a joint reranker: how many are picked in view of each other."""
 

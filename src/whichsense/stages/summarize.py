@@ -16,6 +16,7 @@ from whichsense.stages.providers import (
     BuildContext,
     Factory,
     GeneratorStage,
+    StageSettings,
     endpoint,
 )
 from whichsense.text.words import SUMMARY_STOP_WORDS, sentences, words
@@ -186,11 +187,9 @@ class BestPassages:
 
 
 @dataclass(frozen=True, slots=True)
-class SummarizerSettings:
+class SummarizerSettings(StageSettings):
     """A system's `[summarizer]`."""
 
-    provider: str = ""
-    model: str = ""
     beams: int = 4
     times: int = 8
     """How often "question" repeats the question."""

@@ -15,6 +15,7 @@ from whichsense.stages.providers import (
     BuildContext,
     Factory,
     GeneratorStage,
+    StageSettings,
     endpoint,
     own_reader,
 )
@@ -190,11 +191,9 @@ class LLMVerifier:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierSettings:
+class VerifierSettings(StageSettings):
     """A system's `[verifier]`."""
 
-    provider: str = ""
-    model: str = ""
     threshold: float = REFUEL_THRESHOLD
 
 
