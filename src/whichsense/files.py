@@ -9,7 +9,6 @@ import io
 import json
 import lzma
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,12 +53,9 @@ class Source(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             chunk = self._body.read(len(buffer))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            raise BadInput(
-                f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again."
-            ) from None
         except Exception as error:
-            if type(error).__name__ != "ZstdError":  # zstandard is imported only for .zst
+            known = isinstance(error, (OSError, EOFError, zlib.error, lzma.LZMAError))
+            if not known and type(error).__name__ != "ZstdError":  # imported only for .zst
                 raise
             raise BadInput(
                 f"'{self.path}' is broken or cut short: {error}. Fetch or pack it again."
@@ -132,7 +128,9 @@ def open_source(path: str | Path, bomb_floor: int = BOMB_FLOOR) -> tuple[Source,
 def lines(
     reader: io.BufferedReader, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, bytes | None]]:
-    """Each line with its number, from 1; None in place of one that is longer than `longest`, which is passed over."""
+    """Yield each line with its number, from 1; None in place of one that is longer than `longest`, which is passed
+    over.
+    """
     number = 0
     while line := reader.readline(longest + 1):
         number += 1
@@ -169,45 +167,22 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, Any]]:
                 yield number, _parsed(line, path, number)
 
 
-def _parsed(body: bytes, path: str | Path, line: int = 1) -> Any:
-    """Return the value of some JSON that begins at a line of a file."""
+def _parsed(body: bytes, path: str | Path, line: int = 0) -> Any:
+    """Return the value of a JSON file, or of a line of one."""
+    first = line or 1
+    where = f"'{path}', line {line}" if line else f"'{path}'"
     try:
-        text = body.decode("utf-8-sig")
+        return json.loads(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        line += body.count(b"\n", 0, error.start)
-        raise BadInput(f"'{path}', line {line}: not UTF-8. Save it as UTF-8.") from None
-    try:
-        return json.loads(text)
+        first += body.count(b"\n", 0, error.start)
+        raise BadInput(f"'{path}', line {first}: not UTF-8. Save it as UTF-8.") from None
     except json.JSONDecodeError as error:
-        raise BadInput(
-            f"'{path}', line {line + error.lineno - 1}: not valid JSON ({error.msg})."
-        ) from None
+        first += error.lineno - 1
+        raise BadInput(f"'{path}', line {first}: not valid JSON ({error.msg}).") from None
     except RecursionError:
-        line += text.count("\n", 0, _deepest(text))
-        raise BadInput(
-            f"'{path}', line {line}: brackets nested too deep. Is it the right file?"
-        ) from None
+        raise BadInput(f"{where}: brackets nested too deep. Is it the right file?") from None
     except ValueError:  # Python turns no text of over 4,300 digits into an integer
-        number = _LONG_NUMBER.search(text)
-        line += text.count("\n", 0, number.start()) if number else 0
-        raise BadInput(
-            f"'{path}', line {line}: a number with too many digits. Write it as a text."
-        ) from None
-
-
-_LONG_NUMBER = re.compile(r"\d{4300}")
-_BRACKET = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?|([\[{])|[\]}]')
-
-
-def _deepest(text: str) -> int:
-    """Return where brackets are nested deepest."""
-    depth = deepest = place = 0
-    for found in _BRACKET.finditer(text):
-        if found[0][0] != '"':
-            depth += 1 if found[1] else -1
-            if depth > deepest:
-                deepest, place = depth, found.start()
-    return place
+        raise BadInput(f"{where}: a number with too many digits. Write it as a text.") from None
 
 
 def plain_suffix(path: str | Path) -> str:
@@ -278,6 +253,8 @@ def sha256_unpacked(path: str | Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Where whichsense keeps what it can make or fetch again: in the user's cache (XDG_CACHE_HOME is honoured)."""
+    """Return where whichsense keeps what it can make or fetch again: in the user's cache (XDG_CACHE_HOME is
+    honoured).
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "whichsense"

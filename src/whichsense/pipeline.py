@@ -78,7 +78,7 @@ class Pipeline:
     def ask(
         self, question: str, *, limits: Limits | None = None, on_stage: StageHook | None = None
     ) -> Case:
-        """One question with every reading of it, best first; those that are merely possible are kept apart."""
+        """Ask one question: every reading of it, best first; those that are merely possible are kept apart."""
         return self.run([question], limits=limits, on_stage=on_stage)[0]
 
     def readings(self, question: str) -> tuple[Reading, ...]:
@@ -86,12 +86,14 @@ class Pipeline:
         return self.ask(question).readings
 
     def clarify(self, question: str | Case) -> Clarification | None:
-        """One question back to the person: which reading is meant? A case that has its readings goes on from there."""
+        """Return one question back to the person: which reading is meant? A case that has its readings goes on from
+        there.
+        """
         case = self._with_readings(question, "clarification")
         return self.advance(case, "clarification").clarification
 
     def summarize(self, question: str | Case) -> LongAnswer | None:
-        """One long answer that tells the whole story. A case that has its readings goes on from there."""
+        """Return one long answer that tells the whole story. A case that has its readings goes on from there."""
         case = self._with_readings(question, "long answer")
         return self.advance(case, "long answer").long_answer
 
@@ -103,7 +105,9 @@ class Pipeline:
         limits: Limits | None = None,
         on_stage: StageHook | None = None,
     ) -> Case:
-        """A case that has its readings, taken on to a clarification or a long answer; limits and hook as in `run`."""
+        """Return a case that has its readings, taken on to a clarification or a long answer; limits and hook as in
+        `run`.
+        """
         last = self._last_step(goal)
         limits = limits or current_limits()
         return _run_steps(last, [case], limits, on_stage or self.on_stage)[0]
@@ -193,7 +197,7 @@ def _run_steps(
 
 
 def _judged_by_readings(cases: Sequence[Case]) -> list[Case]:
-    """Cases, those for people ambiguous where several readings are shown, whatever a detector said."""
+    """Return cases; those for people are ambiguous where several readings are shown, whatever a detector said."""
     judged = []
     for case in cases:
         shown = case.has_several_readings

@@ -193,7 +193,7 @@ def describe(settings: SystemSettings, index: Searchable) -> dict[str, Any]:
 
 
 def training_runs(models: Iterable[str]) -> dict[str, str]:
-    """Of each model folder that a training run wrote, which run that was."""
+    """Return which run each model folder is from that a training run wrote."""
     runs = {}
     for model in models:
         chosen = Path(model) / "selected.json"
@@ -354,7 +354,7 @@ def _stage(
 
 
 def travelling(index: Searchable) -> Searchable | str | Path:
-    """What stands for an index on its way to a worker elsewhere: where it is. Other evidence goes along whole."""
+    """Return what stands for an index on its way to a worker elsewhere: where it is. Other evidence goes whole."""
     return index.origin if isinstance(index, Index) else index
 
 

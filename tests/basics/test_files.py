@@ -18,10 +18,10 @@ LONG = "7" * 5_000
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (f'{{"a": "]][[",\n"b":\n{DEEP}', "line 3: brackets nested too deep"),
-        (f'["{DEEP}",\n{LONG}]', "line 2: a number with too many digits"),
-        ("[1,\n2,,3]", "line 2: not valid JSON"),
-        ("", "line 1: not valid JSON"),
+        (f'{{"a": "]][[",\n"b":\n{DEEP}', ": brackets nested too deep"),
+        (f'["{DEEP}",\n{LONG}]', ": a number with too many digits"),
+        ("[1,\n2,,3]", ", line 2: not valid JSON"),
+        ("", ", line 1: not valid JSON"),
     ],
 )
 def test_bad_json_is_named_by_file_and_line(tmp_path: Path, body: str, message: str) -> None:
@@ -29,7 +29,7 @@ def test_bad_json_is_named_by_file_and_line(tmp_path: Path, body: str, message: 
     path.write_text(body, encoding="utf-8")
     with pytest.raises(BadInput) as error:
         read_json(path)
-    assert f"'{path}', {message}" in str(error.value)
+    assert f"'{path}'{message}" in str(error.value)
     assert len(str(error.value)) < 300
 
 

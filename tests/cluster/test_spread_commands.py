@@ -67,7 +67,7 @@ def test_systems_are_compared_alike(
         out = tmp_path / f"predictions-{len(written)}"
         path = tmp_path / "systems.toml"
         path.write_text(
-            f'dataset = "sample/questions"\nlimit = 3\nout = "{out}"\n'
+            f'dataset = "sample/questions"\nlimit = 1\nout = "{out}"\n'
             '[[systems]]\nprovider = "compact"\n'
         )
         board = evaluate_systems(path, executor=executor)
@@ -144,7 +144,7 @@ def test_runs_of_a_sweep_are_trained_by_workers(
     monkeypatch.chdir(tmp_path)
     recipe = Path("mine.toml")  # a path that means something in this folder alone
     shutil.copyfile(RECIPES / "ambiguity-detector-question.toml", recipe)
-    few = ["train.steps=3", "train.epochs=0", "train.evaluate_every=3"]
+    few = ["train.steps=1", "train.epochs=0", "train.evaluate_every=1"]
     seeds = "train.seed=0,1"
     command = [sys.executable, "-m", "whichsense", "train", str(recipe), "--tiny"]
     for change in few:

@@ -101,11 +101,10 @@ def test_crash_before_every_step(
         change([new], place)  # the next writer sweeps up and succeeds
         assert state_of(place) == "new"
         assert index.check(place).notes == ()
-        assert change([new], place).passages == len(
-            Index.open(place)
-        )  # the same again: nothing but duplicates
-        assert state_of(place) == "new"
     assert moment > 8
+    # the same again: nothing but duplicates
+    assert change([new], place).passages == len(Index.open(place))
+    assert state_of(place) == "new"
     assert seen == {"old", "new"}
 
 
@@ -215,7 +214,7 @@ def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
     size = sum(record.size for record in whole.files.values())
     place, built = tmp_path / "index", tmp_path / "built"
     build_index([old], built)
-    for attempt in range(20):
+    for attempt in range(10):
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(built, place)
         words = (

@@ -20,7 +20,6 @@ from patience import LONGEST
 from whichsense.files import cache_folder
 
 SMOLLM2 = "smollm2-135m-instruct-q4_1.gguf"
-GEMMA = "gemma-3-270m-q4_k_m.gguf"
 
 
 def model_path(name: str) -> Path:

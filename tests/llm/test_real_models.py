@@ -45,26 +45,14 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def other_url() -> Iterator[str]:
-    with serving.serving(serving.GEMMA) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
 def settings(url: str, tmp_path_factory: pytest.TempPathFactory) -> LLMSettings:
     folder = tmp_path_factory.mktemp("llm")
     return LLMSettings(url=url, timeout=_PATIENT, deadline=0, samples=1, cache_folder=str(folder))
 
 
-@pytest.fixture(scope="module", params=["url", "other_url"])
-def any_settings(request: pytest.FixtureRequest, settings: LLMSettings) -> LLMSettings:
-    """Of both models, for what must hold of any."""
-    return replace(settings, url=request.getfixturevalue(request.param))
-
-
-def test_the_server_has_what_we_ask_for(any_settings: LLMSettings) -> None:
+def test_the_server_has_what_we_ask_for(settings: LLMSettings) -> None:
     """One model, JSON by a schema, log probabilities, and a stream."""
-    endpoint = Endpoint(any_settings, {})
+    endpoint = Endpoint(settings, {})
     assert endpoint.model == "small"
     schema = {
         "type": "object",

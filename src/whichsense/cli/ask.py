@@ -80,12 +80,14 @@ def search_command(
 
 
 def utf8() -> bool:
-    """Whether standard output can show every character."""
+    """Tell whether standard output can show every character."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def format_case(case: Case, k: int | None = None, show_possible: bool = False) -> str:
-    """At most k of the readings, then those that are merely possible: all of them, or their number in one line."""
+    """Return at most k of the readings, then those that are merely possible: all of them, or their number in one
+    line.
+    """
     return TERMINAL.write(show_case(case, k, show_possible)) + "\n"
 
 
@@ -155,8 +157,9 @@ def command(
 
 
 def begin_loading(asked: Mapping[str, Any]) -> Compact | None:
-    """The model, which begins to load before the index and all that searches it is even imported: that takes as long,
-    and leaves a core free. None where another system is asked."""
+    """Return the model, which begins to load before the index and all that searches it is even imported: that takes
+    as long, and leaves a core free. None where another system is asked.
+    """
     if asked["system"]:
         return None
     from whichsense.models.compact.encoder import WEIGHTS
@@ -168,7 +171,7 @@ def begin_loading(asked: Mapping[str, Any]) -> Compact | None:
 
 
 def open_pipeline(model: Compact | None, asked: Mapping[str, Any]) -> Pipeline:
-    """The pipeline that a command's options name, over the index that they name."""
+    """Return the pipeline that a command's options name, over the index that they name."""
     from whichsense.systems import load
 
     searched = asked["folder"], asked["method"], asked.get("cluster")
@@ -194,7 +197,9 @@ def check_no_option(question: str | None) -> None:
 
 
 def read_questions(question: str | None, path: Path | None) -> dict[int, str]:
-    """The questions by the number of their line: the one that is given, those of standard input ('-') or of a file."""
+    """Return the questions by the number of their line: the one that is given, those of standard input ('-') or of a
+    file.
+    """
     check_no_option(question)
     if (question is None) == (path is None):
         raise click.UsageError("Give a QUESTION, '-' for standard input, or --file FILE.")
@@ -204,7 +209,7 @@ def read_questions(question: str | None, path: Path | None) -> dict[int, str]:
 
 
 def read_lines(path: Path | None) -> dict[int, str]:
-    """The questions of a file or of standard input by the number of their line; empty lines are passed over."""
+    """Return the questions of a file or of standard input by the number of their line; empty lines are passed over."""
     try:
         text = (path.read_bytes() if path else sys.stdin.buffer.read()).decode("utf-8-sig")
     except FileNotFoundError:
@@ -226,7 +231,7 @@ def read_lines(path: Path | None) -> dict[int, str]:
 
 
 def usable_questions(lines: Mapping[int, str], path: Path | None) -> list[str]:
-    """The questions, all of which can be asked: one that cannot is told now, not after hours."""
+    """Return the questions, all of which can be asked: one that cannot is told now, not after hours."""
     from whichsense.index.search import check_question
 
     for number, question in lines.items():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def format_turn(conversation: Conversation) -> str:
-    """What the last turn shows."""
+    """Return what the last turn shows."""
     return TERMINAL.write(show_turn(conversation)) + "\n"
 
 
@@ -51,7 +51,7 @@ def history_file() -> Path:
 
 
 def line_editor() -> ModuleType | None:
-    """Python's readline, where it was built with one."""
+    """Return Python's readline, where it was built with one."""
     try:
         import readline
     except ImportError:

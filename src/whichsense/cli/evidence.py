@@ -117,8 +117,9 @@ indexes_option = repeated_option(
 
 
 def named_places(places: Sequence[str], *, is_stored: bool = False) -> dict[str, str]:
-    """The indexes that --index names: name → folder, each opened to see that it is one; a URL, where machines fetch
-    their own shards, stays."""
+    """Return the indexes that --index names: name → folder, each opened to see that it is one; a URL, where machines
+    fetch their own shards, stays.
+    """
     from whichsense import config, sample
 
     named: dict[str, str] = {}
@@ -167,7 +168,7 @@ spread_options = _all_of(cluster_option, workers_option, gpus_option)
 
 
 def use_executor(address: str | None, workers: int | None = None, gpus: float = 0) -> Executor:
-    """Workers on the cluster at an address, until the command ends; this process without one."""
+    """Return workers on the cluster at an address, until the command ends; this process without one."""
     from whichsense.jobs.workers import run_here
 
     connected = use_cluster(address)
@@ -190,7 +191,7 @@ def use_cluster(address: str | None) -> Cluster | None:
 def open_evidence(
     folder: Path | None, method: str | None, cluster: str | None = None
 ) -> tuple[Index, Method]:
-    """The index and the method: as given, as whichsense.toml says, or the embedded sample and the best it has."""
+    """Return the index and the method: as given, as whichsense.toml says, or the embedded sample and its best."""
     from whichsense import config, sample
 
     place = folder or config.find_config().retrieve.index or None
@@ -211,7 +212,9 @@ def named_method(method: str | None) -> Method | None:
 
 
 def stored_index(folder: Path | None) -> str | None:
-    """The URL of an index in an object store, if that is what is meant: machines of a cluster fetch it themselves."""
+    """Return the URL of an index in an object store, if that is what is meant: machines of a cluster fetch it
+    themselves.
+    """
     from whichsense import config
     from whichsense.index.object_store import fetch_manifest, url_of
 
@@ -318,8 +321,9 @@ llm_options = _all_of(
 def choose_system(
     system: Path | None, url: str | None, model: str | None
 ) -> tuple[str | Path, LLMSettings | None]:
-    """The system that options ask for, and how its language model is reached where they say so. A system's file keeps
-    its other settings of the language model."""
+    """Return the system that options ask for, and how its language model is reached where they say so. A system's
+    file keeps its other settings of the language model.
+    """
     if not url and not model:
         return system or "compact", None
     from whichsense.models.llm.prompts import LLMSettings

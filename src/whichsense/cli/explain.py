@@ -71,7 +71,7 @@ command.params[:0] = [option for option in ask.params if option.name not in _NOT
 
 
 def _with_length(pipeline: Pipeline, words: tuple[int, int] | None) -> Pipeline:
-    """The pipeline whose summarizer writes so many words."""
+    """Return the pipeline whose summarizer writes so many words."""
     if words is None:
         return pipeline
     from whichsense.stages.summarize import CompactSummarizer

@@ -185,7 +185,7 @@ def build(
 def _spread(
     shards: int | None, by: str | None, cluster: str | None, workers: int | None
 ) -> Spread | None:
-    """How the index is spread over shards, and these over machines."""
+    """Return how the index is spread over shards, and these over machines."""
     from whichsense.index import Spread
 
     if by and not shards:

@@ -176,7 +176,7 @@ def _settings(
     no_traces: bool,
     **given: Any,
 ) -> ServiceSettings:
-    """The settings of a service; options that are called as they are go on unchanged."""
+    """Return the settings of a service; options that are called as they are go on unchanged."""
     return ServiceSettings(
         indexes=indexes,
         system=str(system or "compact"),
@@ -187,7 +187,7 @@ def _settings(
 
 
 def _scopes(text: str) -> tuple[str, ...]:
-    """The scopes that a text names.
+    """Return the scopes that a text names.
 
     >>> _scopes("ask write")
     ('ask', 'write')
@@ -312,7 +312,7 @@ def _status(key: ApiKey) -> str:
 
 
 def _row(key: ApiKey) -> dict[str, Any]:
-    """A key without its hash."""
+    """Return a key without its hash."""
     row = dataclasses.asdict(key)
     for name in ("created", "revoked", "expires"):
         row[name] = _day(row[name]) if row[name] else None
@@ -471,7 +471,7 @@ def delete(case_ids: tuple[str, ...], older_than: str | None, state: Path) -> No
 
 
 def parse_age(text: str) -> float:
-    """Seconds of an age.
+    """Return the seconds of an age.
 
     >>> parse_age("90d"), parse_age("1.5h")
     (7776000.0, 5400.0)

@@ -82,8 +82,9 @@ _SPAN = re.Match.span
 
 
 def _runs(text: str, words: int) -> Iterable[Span]:
-    """Runs of `words` words. The general way is a pattern; most texts have no white space but spaces and line breaks
-    (all other is not printable), and for those there is a way that takes half the time or, if they are long, a fifth.
+    """Return runs of `words` words. The general way is a pattern; most texts have no white space but spaces and line
+    breaks (all other is not printable), and for those there is a way that takes half the time or, if they are long, a
+    fifth.
     """
     plain = text.replace("\n", " ")
     if not plain.isprintable():
@@ -120,7 +121,7 @@ def _words(count: int) -> re.Pattern[str]:
 
 
 def _sentences(text: str, words: int) -> Iterator[Span]:
-    """Whole sentences, as many as fit into `words` words; a longer sentence stands alone, cut at words."""
+    """Yield whole sentences, as many as fit into `words` words; a longer sentence stands alone, cut at words."""
     begin = end = held = 0
     for start, stop in sentence_spans(text):
         count = len(text[start:stop].split())
@@ -138,7 +139,7 @@ def _sentences(text: str, words: int) -> Iterator[Span]:
 
 
 def _shorten(text: str, start: int, end: int, longest: int) -> Iterator[Span]:
-    """Pieces of at most `longest` characters, parted at white space where there is some."""
+    """Yield pieces of at most `longest` characters, parted at white space where there is some."""
     while end - start > longest:
         last_space = text.rfind(" ", start + 1, start + longest)
         last_break = text.rfind("\n", start + 1, start + longest)
@@ -224,7 +225,7 @@ _SMALLEST = 16
 
 
 def fingerprint(title: str, text: str) -> int:
-    """64 bits that stand for a passage; never 0, which marks a free place in the table below."""
+    """Return 64 bits that stand for a passage; never 0, which marks a free place in the table below."""
     body = f"{title}\n{text}".encode("utf-8", "surrogatepass")
     digest = blake2b(body, digest_size=8).digest()
     return int.from_bytes(digest, "big") or 1

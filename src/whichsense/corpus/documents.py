@@ -210,7 +210,7 @@ def _parse_markdown(feed: Feed, body: bytes) -> _Parsed:
 
 
 def _front_matter(text: str) -> tuple[str, int]:
-    """The title that a block between --- and --- at the very start gives, and where the text behind it begins."""
+    """Return the title that a block between --- and --- at the very start gives, and where the text after it begins."""
     first, *lines = text[:_LONGEST_FRONT_MATTER].split("\n")
     if first.rstrip() != "---":
         return "", 0
@@ -255,7 +255,7 @@ def _parse_html(feed: Feed, body: bytes) -> _Parsed:
 
 
 def _most_repeated(sheets: list[Any]) -> int:
-    """How often the page is listed that is listed most."""
+    """Return how often the page is listed that is listed most."""
     references = [sheet.indirect_reference for sheet in sheets]
     repeats = Counter(one.idnum for one in references if one is not None)
     return max(repeats.values(), default=0)
@@ -297,7 +297,7 @@ def _parse_pdf(feed: Feed, body: bytes) -> _Parsed:
 
 
 def _row_text(docx: Any, table: Any, row: Any) -> str:
-    """The cells of a row. Not row.cells, which repeats a cell over the columns that it claims to span."""
+    """Return the cells of a row. Not row.cells, which repeats a cell over the columns that it claims to span."""
     return " | ".join(docx.table._Cell(cell, table).text for cell in row._tr.tc_lst)
 
 

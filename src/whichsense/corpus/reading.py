@@ -330,7 +330,9 @@ class Corpus:
         return min(0.999, read / total)
 
     def parts(self) -> list[range]:
-        """The numbers of the files, in runs of about equal size. Each can be read by itself (`records(files=…)`)."""
+        """Return the numbers of the files, in runs of about equal size. Each can be read by itself
+        (`records(files=…)`).
+        """
         runs = []
         start = size = 0
         for number, entry in enumerate(self._listing.entries, 1):
@@ -453,7 +455,7 @@ class Corpus:
 
 
 def _whole_broken(feed: Feed, why: str) -> Iterator[Step]:
-    """A file that is one broken record."""
+    """Yield a file that is one broken record."""
     if not feed.passed():
         yield feed.broken("", why)
 

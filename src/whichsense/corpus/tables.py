@@ -377,7 +377,7 @@ def read_parquet(feed: Feed) -> Iterator[Step]:
 
 
 def _unread(feed: Feed, table: Any) -> tuple[list[int], int]:
-    """The row groups to read, and the rows before them. Whole ones that an earlier run consumed are skipped."""
+    """Return the row groups to read, and the rows before them. Whole ones that an earlier run consumed are skipped."""
     groups, number = list(range(table.num_row_groups)), 0
     while groups:
         size = table.metadata.row_group(groups[0]).num_rows

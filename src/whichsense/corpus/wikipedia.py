@@ -572,7 +572,8 @@ DumpItem = RawPage | Step
 
 
 def read_dump(feed: Feed) -> Iterator[Step]:
-    """One document for an article, one redirect for a redirect, one sense for each entry of a disambiguation page.
+    """Yield one document for an article, one redirect for a redirect, one sense for each entry of a disambiguation
+    page.
 
     Only the main namespace is read. What an earlier run consumed is parsed as XML but not stripped of markup.
     """

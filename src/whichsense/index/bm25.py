@@ -371,7 +371,7 @@ def _near_neighbours(scores: Floats, slack: float) -> NDArray[np.bool_]:
 
 
 def bm25_scores(question: Question, stored: Sequence[bytes]) -> Floats:
-    """BM25's scores of passages, worked out from their texts.
+    """Return BM25's scores of passages, worked out from their texts.
 
     The words of all passages are one text in which each term is looked for: a few long scans, not many short ones.
     """
@@ -441,7 +441,7 @@ def _words_beyond_ascii(words: bytes) -> list[bytes]:
 def rescored(
     question: Question, scores: Floats, stored: Sequence[bytes], weights: Weights
 ) -> Floats:
-    """New scores of passages, by features of their texts beside BM25's score."""
+    """Return new scores of passages, by features of their texts beside BM25's score."""
     texts = []
     for entry in stored:
         fields = entry.split(b"\n", TEXT)
@@ -452,7 +452,9 @@ def rescored(
 def rank_by_words(
     question: Question, scores: Floats, stored: Sequence[bytes]
 ) -> tuple[list[int], Floats]:
-    """The order of BM25's hits, best first, the first of them scored again: places and scores, both in that order."""
+    """Return the order of BM25's hits, best first, the first of them scored again: places and scores, both in that
+    order.
+    """
     first = rescored(question, scores[:RESCORED], stored[:RESCORED], BY_WORDS)
     first += corrections(question, scores[:RESCORED], stored, first)
     count = len(first)
@@ -470,7 +472,7 @@ def rank_by_words(
 def score_by_both(
     question: Question, scores: Floats, stored: Sequence[bytes], others: Floats
 ) -> Floats:
-    """Scores of passages by their words, with `others` added: what else speaks for each.
+    """Return scores of passages by their words, with `others` added: what else speaks for each.
 
     BM25 found the first of them, as many as there are scores. The rest starts with the last of these.
     """

@@ -595,7 +595,9 @@ class ClusterIndex(Index):
     replicas: int = 1
 
     def refreshed(self) -> Index:
-        """This index, or its newer generation on actors of its own. Close this one when its last search has ended."""
+        """Return this index, or its newer generation on actors of its own. Close this one when its last search has
+        ended.
+        """
         newest = folders.read_manifest(self.folder)
         if newest.generation == self.manifest.generation:
             return self

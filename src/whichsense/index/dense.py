@@ -61,7 +61,7 @@ def read_header(folder: Path) -> dict[str, Any] | None:
 
 
 def quantize(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Codes and scales: each vector uses the whole range of int8, whatever its largest number."""
+    """Return codes and scales: each vector uses the whole range of int8, whatever its largest number."""
     largest = np.abs(vectors).max(axis=1, initial=0)
     return encode(vectors), np.asarray(largest / 127, dtype=np.float32)
 
@@ -155,7 +155,7 @@ class Pool:
         return len(self.rows)
 
     def take(self, which: NDArray[np.intp]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """Codes and scales of these members."""
+        """Return codes and scales of these members."""
         # Places are counted over all parts, one behind the other.
         places = self._places[which]
         part_of = np.searchsorted(self._ends, places, side="right")
@@ -415,7 +415,9 @@ def _members(ranges: Sequence[range], which: NDArray[np.intp]) -> NDArray[np.int
 def nearest_of(
     keys: NDArray[Any], rough: NDArray[np.float32], cosines: NDArray[np.float32], k: int
 ) -> NDArray[np.intp]:
-    """The places of the nearest k among candidates: int8 products choose, cosines decide, equal ones go by key."""
+    """Return the places of the nearest k among candidates: int8 products choose, cosines decide, equal ones go by
+    key.
+    """
     best = top(rough, _SECOND_LOOK * k)
     order = np.lexsort((keys[best], -cosines[best]))[:k]
     return best[order]

@@ -204,7 +204,7 @@ def parts_of(manifest: Manifest) -> list[str]:
 
 
 def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """One line for each file that the manifest does not name."""
+    """Yield one line for each file that the manifest does not name."""
     root = folder / manifest.folder
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
@@ -212,17 +212,17 @@ def unknown_files(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: not in the manifest"
 
 
+def _generations(folder: Path) -> list[int]:
+    names = [path.name.removeprefix("generation-") for path in folder.glob("generation-*")]
+    return [int(name) for name in names if name.isdecimal()]
+
+
 def leftovers(folder: Path, manifest: Manifest | None) -> list[str]:
     """Return what an interrupted writer left beside the served generation. Harmless."""
     served = manifest.folder if manifest else None
-    names = [
-        path.name
-        for path in folder.glob("generation-*")
-        if path.name != served and path.name.removeprefix("generation-").isdigit()
-    ]
-    for path in folder.glob(f".{MANIFEST}.*.tmp"):
-        names.append(path.name)
-    names.sort()
+    names = [f"generation-{number}" for number in _generations(folder)]
+    names += [path.name for path in folder.glob(f".{MANIFEST}.*.tmp")]
+    names = sorted(name for name in names if name != served)
     if (folder / STAGING).exists():
         names.append(STAGING)
     return names
@@ -257,7 +257,7 @@ def _locked(folder: Path, what: str) -> Iterator[None]:
 
 
 def _holder(file: TextIO) -> str:
-    """Who holds the lock. A writer signs right after taking it, so that an empty file is read again."""
+    """Return who holds the lock. A writer signs right after taking it, so that an empty file is read again."""
     for _ in range(5):
         file.seek(0)
         if signed := file.read().strip():
@@ -291,7 +291,7 @@ def _ensure_usable(folder: Path) -> None:
 def stage(folder: Path, base: Manifest | None) -> Path:
     """A fresh staging folder, filled with the files of `base` (hard links: they are immutable, so this is instant)."""
     staging = folder / STAGING
-    _discard_staging(folder)
+    shutil.rmtree(staging, ignore_errors=True)
     content = staging / "content"
     content.mkdir(parents=True)
     if base is not None:
@@ -315,18 +315,9 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _discard_staging(folder: Path) -> None:
-    shutil.rmtree(folder / STAGING, ignore_errors=True)
-
-
 def next_generation(folder: Path) -> int:
-    """One more than any that is there, served or not: a damaged manifest must not prevent a new build."""
-    highest = 0
-    for path in folder.glob("generation-*"):
-        number = path.name.removeprefix("generation-")
-        if number.isdigit():
-            highest = max(highest, int(number))
-    return highest + 1
+    """Return one more than any that is there, served or not: a damaged manifest must not prevent a new build."""
+    return max(_generations(folder), default=0) + 1
 
 
 def publish(folder: Path, base: Manifest | None, draft: Manifest) -> Manifest:

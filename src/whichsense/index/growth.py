@@ -41,7 +41,7 @@ class Cutting:
     """None: of files that are one document each. Dumps and records are cut as the papers cut Wikipedia."""
 
     def of(self, corpus: Corpus | RecordCorpus) -> Cutting:
-        """The same, decided for a corpus."""
+        """Return the same, decided for a corpus."""
         if self.sentences is not None:
             return self
         return dataclasses.replace(self, sentences=corpus.is_of_documents)

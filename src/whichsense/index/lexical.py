@@ -423,7 +423,9 @@ class Texts:
         return chosen
 
     def _candidates(self, field: Field, name: str) -> list[tuple[int, Passage]]:
-        """Passages whose document or source has the checksum of a name: those of that name, and perhaps others."""
+        """Return passages whose document or source has the checksum of a name: those of that name, and perhaps
+        others.
+        """
         deleted = set(load_deleted(self._content).tolist())
         rows = [row for row in self.passages.rows_with(field, name) if row not in deleted]
         return list(zip(rows, self.fetch(rows), strict=True))

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeGuard, cast, get_args
@@ -149,7 +149,9 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path, encoder: Encoder | None = None) -> Index:
-        """The generation that is served now. A writer may publish the next one in this very moment: then try again."""
+        """Return the generation that is served now. A writer may publish the next one in this very moment: then try
+        again.
+        """
         origin, folder = folder, local_folder(folder)
         seen = None  # the generation that could not be opened
         while True:
@@ -169,7 +171,9 @@ class Index:
                 seen = manifest.generation
 
     def refreshed(self) -> Index:
-        """This index, or its newer generation if one was published since. Another encoder is loaded by its name."""
+        """Return this index, or its newer generation if one was published since. Another encoder is loaded by its
+        name.
+        """
         newest = folders.read_manifest(self.folder)
         if newest.generation == self.manifest.generation:
             return self
@@ -381,7 +385,7 @@ class SavedHits:
         return len(self._passages)
 
     def __contains__(self, question: object) -> bool:
-        """Whether the question was searched when the file was written."""
+        """Tell whether the question was searched when the file was written."""
         return question in self._hits
 
     def describe(self) -> dict[str, Any]:
@@ -493,7 +497,7 @@ class _Batch:
 def _searched(
     index: Index, questions: Sequence[str], k: int, method: Method | None, executor: Executor
 ) -> Iterator[tuple[Sequence[str], list[list[Hit]]]]:
-    """Batches of questions with their hits, in order, however they are completed."""
+    """Yield batches of questions with their hits, in order, however they are completed."""
     batches: list[_Batch] = []
     for start in range(0, len(questions), _BATCH):
         batches.append(_Batch(len(batches), questions[start : start + _BATCH]))
@@ -563,24 +567,20 @@ def _line_writer(path: Path) -> Iterator[Callable[[Any], None]]:
         beside.unlink(missing_ok=True)
 
 
-@contextmanager
-def _compress(suffix: str, raw: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A file that compresses into `raw`, by the ending of the name."""
+_Writer = AbstractContextManager[IO[bytes]]
+
+
+def _compress(suffix: str, raw: IO[bytes]) -> _Writer:
+    """Return a file that compresses into `raw`, by the ending of the name."""
     if suffix == ".gz":
         # Without a time, so that the same hits are the same file.
-        with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
-            yield cast(IO[bytes], packed)
-    elif suffix == ".bz2":
-        with bz2.BZ2File(raw, "wb") as packed:
-            yield cast(IO[bytes], packed)
-    elif suffix == ".xz":
-        with lzma.LZMAFile(raw, "wb") as packed:
-            yield cast(IO[bytes], packed)
-    elif suffix == ".zst":
+        return cast(_Writer, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw, "wb")
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw, "wb")
+    if suffix == ".zst":
         import zstandard
 
-        compressor = zstandard.ZstdCompressor(level=10)
-        with compressor.stream_writer(raw, closefd=False) as packed:
-            yield cast(IO[bytes], packed)
-    else:
-        yield raw
+        return cast(_Writer, zstandard.ZstdCompressor(level=10).stream_writer(raw, closefd=False))
+    return nullcontext(raw)

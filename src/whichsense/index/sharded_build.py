@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from pathlib import Path
-from struct import Struct
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -41,12 +42,11 @@ from whichsense.jobs.limits import Progress, silent, unsaid
 from whichsense.jobs.parts import Part, PartCodec, Parts
 from whichsense.jobs.workers import Executor, run_here
 from whichsense.protocols import Encoder
-from whichsense.types import Document, Redirect, Sense
+from whichsense.types import Document
 
 # The first half of a sharded build: a part of the corpus is cut into passages, which wait in a file
 # for each shard.
 
-_HEADER = Struct("<QQII")
 # A key is the part of the corpus, and the passage's number in it.
 _PASSAGES_OF_PART = 40  # bits
 
@@ -72,18 +72,6 @@ class PartSummary:
     fingerprints: NDArray[np.uint64]
     shards: NDArray[np.uint16]
     report: Report
-
-    def encode(self) -> bytes:
-        body = io.BytesIO()
-        report = np.frombuffer(json.dumps(self.report.as_dict()).encode(), np.uint8)
-        np.savez(body, fingerprints=self.fingerprints, shards=self.shards, report=report)
-        return body.getvalue()
-
-    @classmethod
-    def decode(cls, body: bytes) -> PartSummary:
-        with np.load(io.BytesIO(body)) as arrays:
-            report = json.loads(arrays["report"].tobytes())
-            return cls(arrays["fingerprints"], arrays["shards"], Report.from_dict(report))
 
 
 @dataclass(frozen=True)
@@ -112,16 +100,14 @@ class Cutter:
             names = stack.enter_context(_Replacing(names_path(self.folder, part)))
             for record in self.corpus.records(report, files=files):
                 if not isinstance(record, Document):
-                    names.write(_name_line(record))
+                    pickle.dump(record, names)
                     continue
                 for piece in cut_record(record, self.id_prefix, self.cutting):
                     key = fingerprint(piece.title, piece.text)
                     shard = spread.shard_of(key, record.source)
-                    document = piece.document.encode("utf-8", "replace")
                     stored = pack(piece.names, piece.start, piece.text)
-                    sizes = (len(document), len(stored))
-                    header = _HEADER.pack(len(numbers), key, *sizes)
-                    shards[shard].write(header + document + stored)
+                    spilled = (key_of(part, len(numbers)), key, piece.document, stored)
+                    pickle.dump(spilled, shards[shard])
                     fingerprints.append(key)
                     numbers.append(shard)
         return PartSummary(
@@ -139,25 +125,15 @@ def names_path(folder: Path, part: int) -> Path:
 
 def read_spill(folder: Path, part: int, shard: int) -> Iterator[Spilled]:
     """Yield the passages of a part that go to a shard, in the corpus's order."""
-    with zstandard.open(spill_path(folder, part, shard), "rb") as file:
+    return starmap(Spilled, _read_all(spill_path(folder, part, shard)))
+
+
+def _read_all(path: Path) -> Iterator[Any]:
+    """Yield what was written into a file that `_Replacing` made."""
+    with zstandard.open(path, "rb") as file, suppress(EOFError):
         reader = io.BufferedReader(file, 2**20)
-        while header := reader.read(_HEADER.size):
-            number, key, document_size, stored_size = _HEADER.unpack(header)
-            document = reader.read(document_size).decode()
-            stored = reader.read(stored_size)
-            yield Spilled(key_of(part, number), key, document, stored)
-
-
-def read_names(folder: Path, part: int) -> Iterator[Redirect | Sense]:
-    """Yield the redirects and senses of a part."""
-    with zstandard.open(names_path(folder, part), "rb") as file:
-        for line in io.BufferedReader(file):
-            fields = json.loads(line)
-            yield Redirect(**fields) if "target" in fields else Sense(**fields)
-
-
-def _name_line(record: Redirect | Sense) -> bytes:
-    return json.dumps(asdict(record)).encode() + b"\n"
+        while True:
+            yield pickle.load(reader)
 
 
 class _Replacing:
@@ -230,7 +206,9 @@ def _encode_with(encoder: Encoder, item: _EncodingWork) -> None:
 
 
 def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:
-    """The centres that one index of all these shards would have: learned from the same vectors in the same order."""
+    """Return the centres that one index of all these shards would have: learned from the same vectors in the same
+    order.
+    """
     from whichsense.index.dense import Clustering, find_centres
     from whichsense.index.dense_writer import VectorsWriter
 
@@ -255,7 +233,7 @@ def shared_centres(roots: Sequence[Path], dimensions: int) -> Floats:
 def _reader(
     roots: Sequence[Path], pools: Sequence[dense.Pool], dimensions: int
 ) -> Callable[[NDArray[np.intp]], Floats]:
-    """Reads vectors by their places in the order of the whole corpus."""
+    """Return what reads vectors by their places in the order of the whole corpus."""
     keys, shards, members = [], [], []
     for number, (root, pool) in enumerate(zip(roots, pools, strict=True)):
         keys.append(np.load(root / KEYS)[pool.rows.astype(np.int64)])
@@ -292,10 +270,7 @@ _HEAP = (
 # How the progress of a build is shared out among its steps.
 _READING, _WRITING = 0.4, 0.9
 
-_SUMMARIES: PartCodec[PartSummary] = PartCodec(".npz", PartSummary.encode, PartSummary.decode)
-_COUNTS: PartCodec[int] = PartCodec(
-    ".json", lambda count: json.dumps(count).encode(), lambda body: int(json.loads(body))
-)
+_PICKLED: PartCodec[Any] = PartCodec(".pickle", pickle.dumps, pickle.loads)
 
 
 def grow_shards(growth: Growth, spread: Spread) -> Manifest:
@@ -386,7 +361,7 @@ class _Build:
         )
         first = self.before.parts
         parts: Parts[range, PartSummary] = Parts(
-            self.staging / "read", "part", self.job, size=1, codec=_SUMMARIES
+            self.staging / "read", "part", self.job, size=1, codec=_PICKLED
         )
 
         def cut(part: Part[range]) -> PartSummary:
@@ -414,7 +389,7 @@ class _Build:
             for number in range(shards)
         ]
         parts: Parts[_ShardWork, int] = Parts(
-            self.staging / "shards", "shard", self.job, size=1, codec=_COUNTS
+            self.staging / "shards", "shard", self.job, size=1, codec=_PICKLED
         )
         total = sum(len(gone) for gone in dropped)
 
@@ -439,7 +414,9 @@ def _counted(summaries: Sequence[PartSummary], dropped: Sequence[NDArray[np.bool
 def find_duplicates(
     summaries: Sequence[PartSummary], known: NDArray[np.uint64]
 ) -> list[NDArray[np.bool_]]:
-    """Which passages of each part occur before: in the same part, in an earlier one, or among those that are known."""
+    """Return which passages of each part occur before: in the same part, in an earlier one, or among those that are
+    known.
+    """
     prints = np.concatenate(
         [np.empty(0, np.uint64), *[summary.fingerprints for summary in summaries]]
     )
@@ -514,6 +491,6 @@ def _extend(root: Path, keys: Sequence[int], fingerprints: Sequence[int]) -> Non
 def _write_names(content: Path, spill: Path, parts: range) -> None:
     names = NamesWriter(own_copy(content / "names.sqlite"))
     for part in parts:
-        for name in read_names(spill, part):
+        for name in _read_all(names_path(spill, part)):
             names.add(name)
     names.close()

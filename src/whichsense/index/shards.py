@@ -221,7 +221,9 @@ class Found:
 
 
 def head_by_words(answers: Mapping[int, Answer], k: int, slack: float) -> Found:
-    """What may be among BM25's best k of all shards: those of the best k scores, and what is within `slack` of them."""
+    """Return what may be among BM25's best k of all shards: those of the best k scores, and what is within `slack` of
+    them.
+    """
     found = Found.of({number: one.by_words for number, one in answers.items()})
     scores = found.numbers[0]
     order = np.lexsort((found.keys, -scores))
@@ -240,7 +242,7 @@ def nearest(answers: Mapping[int, Answer], k: int) -> Found:
 
 
 def beside(union: Found, near: Found, best: NDArray[np.intp]) -> list[int]:
-    """Places in `union`: BM25's best, then the other near passages, nearest first."""
+    """Return places in `union`: BM25's best, then the other near passages, nearest first."""
     places: list[int] = best.tolist()
     listed = set(places)
     place_of = {key: place for place, key in enumerate(union.keys.tolist())}
@@ -282,7 +284,9 @@ class Shards(Protocol):
         """Of each shard."""
 
     def frequencies(self, terms: Sequence[str]) -> tuple[Mapping[str, int], set[int]]:
-        """How many passages of all shards have each term, and the shards that do not answer: these are estimated."""
+        """Return how many passages of all shards have each term, and the shards that do not answer: these are
+        estimated.
+        """
 
     def ask(self, verb: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Return the answers of some shards, by number. One that does not answer is left out."""
@@ -381,11 +385,7 @@ class MergingRanker:
     def _read(self, found: Found, vector: Vector | None, answers: Mapping[int, Answer]) -> _Read:
         """Return the passages, as stored, and their cosines: from the answers, or asked for now."""
         if not self._shards.reads_ahead and len(self._passages) == 1:
-            given = (found.rows.tolist(), vector)
-            stored, cosines = self._shards.ask("read", {0: given})[0]
-            if cosines is None:
-                cosines = np.empty(0, np.float32)
-            return _Read(found, stored, cosines, set())
+            return self._read_alone(found, vector)
         places = list(zip(found.shards.tolist(), found.rows.tolist(), strict=True))
         read, lost = self._read_missing(places, vector, answers)
         if lost:
@@ -394,6 +394,13 @@ class MergingRanker:
         entries = [read[place] for place in places if place in read]
         similarities = np.array([cosine for _, cosine in entries], dtype=np.float32)
         return _Read(found, [stored for stored, _ in entries], similarities, lost)
+
+    def _read_alone(self, found: Found, vector: Vector | None) -> _Read:
+        """Return the same of an only shard in this process."""
+        stored, cosines = self._shards.ask("read", {0: (found.rows.tolist(), vector)})[0]
+        if cosines is None:
+            cosines = np.empty(0, np.float32)
+        return _Read(found, stored, cosines, set())
 
     def _read_missing(
         self, places: Sequence[_Place], vector: Vector | None, answers: Mapping[int, Answer]
@@ -551,7 +558,7 @@ class Spread:
 
     @classmethod
     def of(cls, sharding: Sharding, executor: Executor | None = None) -> Spread:
-        """As an index is spread already; the work is done here, or by an executor elsewhere."""
+        """Return the spread that an index has; the work is done here, or by an executor elsewhere."""
         count, by = len(sharding.rows), sharding.by
         if executor is None:
             return cls(count, by)

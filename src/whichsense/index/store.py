@@ -163,7 +163,7 @@ class Passages:
                 yield problem
 
     def rows_with(self, field: Field, name: str) -> list[int]:
-        """The rows of passages whose document or source has the checksum of this name: compare the names, too."""
+        """Return the rows of passages whose document or source has the checksum of this name: compare names, too."""
         rows = []
         try:
             for segment in self._segments:

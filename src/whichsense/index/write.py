@@ -7,6 +7,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -276,11 +277,10 @@ def check(folder: str | Path, executor: Executor = run_here) -> Health:
         manifest = folders.read_manifest(folder)
     except IndexFault as error:
         return Health(None, (str(error),), ())
-    items = [_PartWork(folder.resolve(), manifest, part) for part in folders.parts_of(manifest)]
-    damage = {item.part: lines for item, lines in executor(_read_part, items)}
-    problems: list[str] = []
-    for item in items:  # in the manifest's order, whoever was first
-        problems += damage[item.part]
+    parts = folders.parts_of(manifest)
+    damage = dict(executor(partial(_read_part, folder.resolve(), manifest), parts))
+    # In the manifest's order, whoever was first.
+    problems = [line for part in parts for line in damage[part]]
     problems += folders.unknown_files(folder, manifest)
     problems += _shard_faults(folder, manifest)
     problems += _contradictions(folder, manifest)
@@ -291,17 +291,8 @@ def check(folder: str | Path, executor: Executor = run_here) -> Health:
     return Health(manifest, tuple(problems), tuple(notes))
 
 
-@dataclass(frozen=True, slots=True)
-class _PartWork:
-    """A part of an index that is read."""
-
-    folder: Path
-    manifest: Manifest
-    part: str
-
-
-def _read_part(work: _PartWork) -> list[str]:
-    return list(folders.damaged_files(work.folder, work.manifest, work.part))
+def _read_part(folder: Path, manifest: Manifest, part: str) -> list[str]:
+    return list(folders.damaged_files(folder, manifest, part))
 
 
 def _shard_faults(folder: Path, manifest: Manifest) -> Iterator[str]:
@@ -313,7 +304,7 @@ def _shard_faults(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 
 def _contradictions(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Parts that are whole but do not belong together."""
+    """Yield parts that are whole but do not belong together."""
     yield from _tried("names", _check_names(folder / manifest.folder))
     counts = zip(manifest.shard_passages, manifest.shard_rows, strict=True)
     for root, (passages, rows) in zip(manifest.roots(folder), counts, strict=True):
@@ -344,8 +335,7 @@ def _check_texts(root: Path, passages: int, rows: int) -> Iterator[str]:
 
 
 def _check_names(root: Path) -> Iterator[str]:
-    if problem := Names(root / "names.sqlite").problem():
-        yield problem
+    yield from filter(None, [Names(root / "names.sqlite").problem()])
 
 
 def _check_fingerprints(root: Path, passages: int) -> Iterator[str]:

@@ -41,7 +41,7 @@ class Limits:
     def of(
         cls, seconds: float | None = None, cancelled: Callable[[], bool] | None = None
     ) -> Limits:
-        """Limits that count from now."""
+        """Return limits that count from now."""
         ends_at = None if seconds is None else time.monotonic() + seconds
         return cls(ends_at, cancelled)
 

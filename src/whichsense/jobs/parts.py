@@ -22,7 +22,9 @@ Fingerprint = Mapping[str, Any]
 
 
 def same_fingerprint(written: Any, current: Fingerprint) -> bool:
-    """Whether a fingerprint that was read from a file is the current one. JSON knows no tuples and only text keys."""
+    """Tell whether a fingerprint that was read from a file is the current one. JSON knows no tuples and only text
+    keys.
+    """
     return bool(written == json.loads(json.dumps(current)))
 
 
@@ -163,7 +165,7 @@ class Parts(Generic[Item, Result]):
             self._started.unlink(missing_ok=True)
 
     def __iter__(self) -> Iterator[Result]:
-        """The results of all parts, in the order of the items."""
+        """Yield the results of all parts, in the order of the items."""
         for number in range(self._count()):
             yield self._read(number)
 

@@ -289,7 +289,9 @@ class LoadedOnce(Generic[Loaded_co]):
 
 
 def usable_processes(wanted: int) -> int:
-    """How many forked workers may run: at most this process's share of the cores, and 0 where forking is not safe."""
+    """Return how many forked workers may run: at most this process's share of the cores, and 0 where forking is not
+    safe.
+    """
     if sys.platform != "linux":
         return 0
     cores = len(os.sched_getaffinity(0))
@@ -343,8 +345,9 @@ class Workers(Generic[Item, Result]):
         return future
 
     def map(self, items: Iterable[Item], ahead: int = 2) -> Iterator[Result]:
-        """Results in the order of the items, of which there may be no end. `ahead` items for each worker are begun
-        before their results are asked for."""
+        """Yield results in the order of the items, of which there may be no end. `ahead` items for each worker are
+        begun before their results are asked for.
+        """
         waiting: deque[Future[Result]] = deque()
         for item in items:
             waiting.append(self.submit(item))

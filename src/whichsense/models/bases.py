@@ -16,7 +16,9 @@ def load_tokenizer(base: str | Path) -> Any:
 
 
 def load_base(base: str | Path, kind: str = "AutoModel", **options: Any) -> Any:
-    """A model with the weights of its checkpoint, in float32. `kind` is the class of transformers that loads it."""
+    """Return a model with the weights of its checkpoint, in float32. `kind` is the class of transformers that loads
+    it.
+    """
     transformers = require("transformers", "train")
     torch = require("torch", "train")
     quietly(transformers)

@@ -103,7 +103,7 @@ class _BertGraph(Graph):
 def _quantize(
     array: NDArray[np.float32], axis: int
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Symmetric int8 codes, and their scales along `axis`."""
+    """Return symmetric int8 codes, and their scales along `axis`."""
     # x86 without VNNI adds pairs of products in 16 bits, which overflow with full 8-bit weights; ARM does not.
     is_arm = platform.machine().lower() in ("aarch64", "arm64")
     top = 127 if is_arm else 64
@@ -311,7 +311,9 @@ def find(source: str) -> Path:
 
 
 def _cached_graph(folder: Path, *, int8: bool) -> Path:
-    """The ONNX file of a model, from the cache or built now. Its name is a digest of the weights: it is never stale."""
+    """Return the ONNX file of a model, from the cache or built now. Its name is a digest of the weights: it is never
+    stale.
+    """
     digest = hashlib.blake2b(digest_size=8)
     for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
@@ -335,7 +337,8 @@ DEFAULT = "static"
 
 
 def load_encoder(name: str) -> Encoder:
-    """The encoder of this name: `static`, `minilm`, a model folder, or a name on the hub. Weights load on first use.
+    """Return the encoder of this name: `static`, `minilm`, a model folder, or a name on the hub. Weights load on
+    first use.
 
     With `static+minilm`, `static` encodes passages and MiniLM encodes questions.
 

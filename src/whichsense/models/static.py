@@ -82,7 +82,7 @@ class QuestionNet:
 
 
 def to_arrays(weights: Mapping[str, Floats]) -> dict[str, NDArray[Any]]:
-    """Arrays for a file: matrices as int8 with a scale a row, vectors as float16."""
+    """Return arrays for a file: matrices as int8 with a scale a row, vectors as float16."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, array in weights.items():
         if array.ndim < 2:
@@ -203,7 +203,9 @@ class WeightedVectors(dict[bytes, tuple[int, ...]]):
         return tokens[:_MOST_TOKENS]
 
     def sums(self, texts: Sequence[str]) -> Floats:
-        """The normalized sum of each text's token vectors (texts × dimensions); zeros for a text without words."""
+        """Return the normalized sum of each text's token vectors (texts × dimensions); zeros for a text without
+        words.
+        """
         width = self._vectors.shape[1]
         sums = np.zeros((len(texts), width), dtype=np.float32)
         buffer = np.empty((_MOST_TOKENS, width), dtype=np.float32)

@@ -52,7 +52,7 @@ def placed_pieces(word: str, vocabulary: Mapping[str, int]) -> list[tuple[int, i
 
 
 def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Greedy longest-match-first pieces; one unknown token if a rest has no match."""
+    """Return greedy longest-match-first pieces; one unknown token if a rest has no match."""
     unknown = [(vocabulary[UNKNOWN], 0, len(part))]
     if len(part) > _LONGEST_WORD:
         return unknown
@@ -72,7 +72,7 @@ def _longest_first(part: str, vocabulary: Mapping[str, int]) -> list[tuple[int, 
 
 
 def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
-    """Lower-case parts without accents and control characters, split at punctuation and around CJK characters.
+    """Yield lower-case parts without accents and control characters, split at punctuation and around CJK characters.
 
     Each part comes with the start and end of each of its characters in the word.
     """
@@ -82,15 +82,16 @@ def _parts(word: str) -> Iterator[tuple[str, list[int], list[int]]]:
     for place, original in enumerate(word):
         for character in _plain(original):
             kind = unicodedata.category(character)
-            alone = kind[0] == "Z" or _stands_alone(character, kind)
-            if alone and current:
-                yield current, starts, ends
-                current, starts, ends = "", [], []
-            if not alone:
+            is_space = kind[0] == "Z"
+            if not (is_space or _stands_alone(character, kind)):
                 current += character
                 starts.append(place)
                 ends.append(place + 1)
-            elif kind[0] != "Z":
+                continue
+            if current:
+                yield current, starts, ends
+                current, starts, ends = "", [], []
+            if not is_space:
                 yield character, [place], [place + 1]
         # A combining accent belongs to the character before it.
         if ends and unicodedata.category(original) == "Mn":

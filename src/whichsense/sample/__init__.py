@@ -42,7 +42,9 @@ def open_index(place: str | Path | None = None) -> indexes.Index:
 
 
 def place_of(index: str | Path | None) -> str | Path:
-    """Where such an index is for a cluster: a URL as it is, since machines fetch their own shards; else its folder."""
+    """Return where such an index is for a cluster: a URL as it is, since machines fetch their own shards; else its
+    folder.
+    """
     if index is not None and url_of(index):
         return index
     return open_index(index).folder

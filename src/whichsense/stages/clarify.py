@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.jobs.limits import check_limits
 from whichsense.protocols import Clarifier, Reader, Reranker
-from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
+from whichsense.stages.providers import (
+    COMPACT,
+    LLM,
+    Factory,
+    GeneratorStage,
+    StageSettings,
+    endpoint,
+)
 from whichsense.text.clarification import ParsedClarification, compose_question, parse_clarification
 from whichsense.text.overlap import best_assignment
 from whichsense.text.words import words
@@ -115,8 +122,9 @@ def evidence_of(readings: Sequence[Reading]) -> list[Hit]:
 def matched(
     parsed: ParsedClarification, question: str, readings: Sequence[Reading]
 ) -> Clarification:
-    """Each option with the reading whose rewrite, label or source, and answer, share most words with it; what fits no
-    reading goes."""
+    """Return each option with the reading whose rewrite, label or source, and answer, share most words with it; what
+    fits no reading goes.
+    """
     asked = set(words(question))
     rows = [set(words(option)) for option in parsed.options]
     columns = []
@@ -173,7 +181,7 @@ class ClarifiedReader:
     reranker: Reranker | None = None
 
     def answer_options(self, case: Case) -> list[Reading]:
-        """A reading for each option of the case's clarification; where nothing is found, with an empty answer."""
+        """Return a reading for each option of the case's clarification; where nothing is found, an empty answer."""
         from whichsense.models.seq2seq.formats import clarified
 
         clarification = case.clarification
@@ -200,11 +208,9 @@ class ClarifiedReader:
 
 
 @dataclass(frozen=True, slots=True)
-class ClarifierSettings:
+class ClarifierSettings(StageSettings):
     """A system's `[clarifier]`."""
 
-    provider: str = ""
-    model: str = ""
     beams: int = 4
 
 

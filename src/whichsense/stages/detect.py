@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Detector
-from whichsense.stages.providers import COMPACT, LLM, Factory, endpoint
+from whichsense.stages.providers import COMPACT, LLM, Factory, StageSettings, endpoint
 from whichsense.types import Case
 
 if TYPE_CHECKING:
@@ -81,11 +81,9 @@ class LLMDetector:
 
 
 @dataclass(frozen=True, slots=True)
-class DetectorSettings:
+class DetectorSettings(StageSettings):
     """A system's `[detector]`."""
 
-    provider: str = ""
-    model: str = ""
     threshold: float = 0.5
 
 

@@ -8,7 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from whichsense.protocols import Disambiguator, QuestionRewriter
-from whichsense.stages.providers import COMPACT, LLM, Factory, GeneratorStage, endpoint
+from whichsense.stages.providers import (
+    COMPACT,
+    LLM,
+    Factory,
+    GeneratorStage,
+    StageSettings,
+    endpoint,
+)
 from whichsense.text.words import words
 from whichsense.types import Candidate, Case, Reading
 
@@ -72,7 +79,8 @@ def _with_rewrites(case: Case, rewrites: Sequence[str]) -> Case:
 
 
 def distinct(question: str, choices: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
-    """One of its texts for each answer, so that no two of them are the same, and none is the question as it was asked.
+    """Return one of its texts for each answer, so that no two of them are the same, and none is the question as it
+    was asked.
 
     Where two answers want the same text, the one to which it is likelier keeps it, and the other takes its next best.
     What has nothing of its own keeps its best.
@@ -174,11 +182,9 @@ class LLMDisambiguator:
 
 
 @dataclass(frozen=True, slots=True)
-class DisambiguatorSettings:
+class DisambiguatorSettings(StageSettings):
     """A system's `[disambiguator]` or `[rewriter]`."""
 
-    provider: str = ""
-    model: str = ""
     beams: int = 4
 
 

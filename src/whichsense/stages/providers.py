@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from whichsense.errors import BadConfig, MissingStage, did_you_mean
 from whichsense.files import read_json
@@ -44,14 +44,12 @@ class BuildContext:
     """The language model; None where no stage of the system asks one."""
 
 
-class StageSettings(Protocol):
+@dataclass(frozen=True, slots=True)
+class StageSettings:
     """What every stage's settings have."""
 
-    @property
-    def provider(self) -> str: ...
-
-    @property
-    def model(self) -> str: ...
+    provider: str = ""
+    model: str = ""
 
 
 Settings = TypeVar("Settings", bound=StageSettings)

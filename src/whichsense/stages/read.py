@@ -17,6 +17,7 @@ from whichsense.stages.providers import (
     BuildContext,
     Factory,
     GeneratorStage,
+    StageSettings,
     build_stage,
     endpoint,
 )
@@ -215,11 +216,9 @@ class DocumentReader:
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderSettings:
+class ReaderSettings(StageSettings):
     """A system's `[reader]`."""
 
-    provider: str = ""
-    model: str = ""
     models: tuple[str, ...] = ()
     """Several, which vote."""
     beams: int = 4

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichsense.protocols import Reranker
-from whichsense.stages.providers import COMPACT, Factory
+from whichsense.stages.providers import COMPACT, Factory, StageSettings
 from whichsense.types import Case, Hit
 
 if TYPE_CHECKING:
@@ -60,11 +60,8 @@ class CompactReranker:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankerSettings:
+class RerankerSettings(StageSettings):
     """A system's `[reranker]`."""
-
-    provider: str = ""
-    model: str = ""
 
 
 PROVIDERS: Mapping[str, Factory[RerankerSettings, Reranker]] = {

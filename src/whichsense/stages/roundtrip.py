@@ -33,7 +33,7 @@ class RoundTrip:
     most: int = MOST_ANSWERS
 
     def ask_again(self, cases: Sequence[Case]) -> list[Case]:
-        """Cases with the readings of a first pass come back with more, in the same order."""
+        """Return cases that have the readings of a first pass with more of them, in the same order."""
         current = list(cases)
         asked = [{_key(case.question)} for case in cases]
         for _ in range(self.rounds):
@@ -67,8 +67,9 @@ class RoundTrip:
 
 
 def _add_readings(case: Case, rewritten: Case, before: Sequence[Candidate]) -> Case:
-    """The readings that were there, and those of the new answers. What was the only answer is rewritten as well: it is
-    no longer the question. What was merely possible joins the readings if it is probable now."""
+    """Return the readings that were there, and those of the new answers. What was the only answer is rewritten as
+    well: it is no longer the question. What was merely possible joins the readings if it is probable now.
+    """
     known = {normalize(candidate.answer) for candidate in before}
     known -= {normalize(reading.answer) for reading in case.possible}
     old: list[Reading] = []
@@ -86,7 +87,7 @@ def _add_readings(case: Case, rewritten: Case, before: Sequence[Candidate]) -> C
 
 
 def _unasked(case: Case, asked: set[str]) -> list[str]:
-    """Rewrites that the reader has not seen, each once; from now on it has."""
+    """Return rewrites that the reader has not seen, each once; from now on it has."""
     new = []
     for reading in case.readings:
         key = _key(reading.question)
@@ -97,7 +98,7 @@ def _unasked(case: Case, asked: set[str]) -> list[str]:
 
 
 def _merge(answers: Sequence[Candidate], more: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Answers, and those of `more` whose normal form is new, up to `most` in all."""
+    """Return answers, and those of `more` whose normal form is new, up to `most` in all."""
     merged = list(answers)
     known = {normalize(candidate.answer) for candidate in answers}
     for candidate in more:

@@ -16,6 +16,7 @@ from whichsense.stages.providers import (
     BuildContext,
     Factory,
     GeneratorStage,
+    StageSettings,
     endpoint,
 )
 from whichsense.text.words import SUMMARY_STOP_WORDS, sentences, words
@@ -49,7 +50,7 @@ class SeqSummarizer(GeneratorStage):
         return summarized
 
     def write(self, inputs: Sequence[str]) -> list[str]:
-        """Long answers for inputs in the model's own format."""
+        """Return long answers for inputs in the model's own format."""
         from whichsense.models.seq2seq.formats import plain
 
         codec, most = self.generator.codec, self.generator.form.input_tokens
@@ -117,7 +118,7 @@ class LLMSummarizer:
             self.on_sentence(citation)
 
     def _told_instead(self, case: Case, reading: Reading) -> tuple[Citation, ...]:
-        """One sentence of the embedded summarizer for one reading; none without it."""
+        """Return one sentence of the embedded summarizer for one reading; none without it."""
         if self.instead is None:
             return ()
         alone = replace(case, question=reading.question, readings=(reading,))
@@ -125,7 +126,9 @@ class LLMSummarizer:
         return done.long_answer.sentences[:1] if done.long_answer else ()
 
     def _holds(self, citation: Citation, passages: Sequence[Passage]) -> Citation | None:
-        """A sentence with the passages that support it, its own or, where it cites none, others; None without any."""
+        """Return a sentence with the passages that support it, its own or, where it cites none, others; None without
+        any.
+        """
         from whichsense.models.compact.support_judge import SupportJudge
 
         judge = self.support or SupportJudge(self.compact.model)
@@ -184,11 +187,9 @@ class BestPassages:
 
 
 @dataclass(frozen=True, slots=True)
-class SummarizerSettings:
+class SummarizerSettings(StageSettings):
     """A system's `[summarizer]`."""
 
-    provider: str = ""
-    model: str = ""
     beams: int = 4
     times: int = 8
     """How often "question" repeats the question."""
@@ -226,7 +227,9 @@ PROVIDERS: Mapping[str, Factory[SummarizerSettings, Summarizer]] = {
 def supporting(
     sentence: str, passages: Sequence[Passage], most: int = 2, least: float = 0.5
 ) -> tuple[Passage, ...]:
-    """The passages that hold most of a sentence's words, best first; none where all hold less than `least` of them."""
+    """Return the passages that hold most of a sentence's words, best first; none where all hold less than `least` of
+    them.
+    """
     content_words = set(words(sentence)) - SUMMARY_STOP_WORDS
     if not content_words:
         return ()

@@ -15,6 +15,7 @@ from whichsense.stages.providers import (
     BuildContext,
     Factory,
     GeneratorStage,
+    StageSettings,
     endpoint,
     own_reader,
 )
@@ -72,7 +73,7 @@ class LMVerifier(GeneratorStage):
 
 
 def _best_of_each(readings: Sequence[Reading]) -> list[Reading]:
-    """Of readings with the same answer the most likely one."""
+    """Return the most likely of the readings with the same answer, for each answer."""
     best: dict[str, Reading] = {}
     for reading in sorted(readings, key=lambda one: -one.confidence):
         best.setdefault(normalize(reading.answer), reading)
@@ -107,7 +108,7 @@ def _gives_first(case: Case, answer: str) -> bool:
 
 
 def above(readings: Sequence[Reading], threshold: float) -> list[Reading]:
-    """Readings whose confidence reaches a threshold; the best one in any case.
+    """Return readings whose confidence reaches a threshold; the best one in any case.
 
     >>> likely, unlikely = Reading("q", "a", confidence=-1.0), Reading("q", "b", confidence=-9.0)
     >>> [reading.answer for reading in above([likely, unlikely], -6.1)]
@@ -190,11 +191,9 @@ class LLMVerifier:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierSettings:
+class VerifierSettings(StageSettings):
     """A system's `[verifier]`."""
 
-    provider: str = ""
-    model: str = ""
     threshold: float = REFUEL_THRESHOLD
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from whichsense.text.words import NAME_LINKS
+from whichsense.text.words import ARTICLES, NAME_LINKS, ORDINAL_WORDS, TENS, UNITS
 
 # Parse dates and numbers in answers, whichever way they are written.
 
@@ -41,13 +41,8 @@ _DATES = [
 _CAPITALIZED = "|".join(MONTHS)
 _MONTH_BEFORE = re.compile(rf"\b(?:{_CAPITALIZED})\s+$")
 _MONTH_BEHIND = re.compile(rf"\s+(?:{_CAPITALIZED})\b")
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SMALL = dict(zip(_UNITS, range(20), strict=True))
-_SMALL.update(zip(_TENS, range(20, 100, 10), strict=True))
+_SMALL = dict(zip(UNITS, range(20), strict=True))
+_SMALL.update(zip(TENS, range(20, 100, 10), strict=True))
 _LARGE = {
     "hundred": 100,
     "thousand": 1000,
@@ -56,11 +51,7 @@ _LARGE = {
     "trillion": 10**12,
     "dozen": 12,
 }
-_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth twentieth"
-).split()
-_ORDINAL = dict(zip(_ORDINALS, range(1, 21), strict=True))
+_ORDINAL = dict(zip(ORDINAL_WORDS, range(1, 21), strict=True))
 _ORDINAL_FIGURE = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _FIGURE = re.compile(r"[-−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)")
 _SIGN = r"(?:(?<!\S)[-−])?"  # before a number that it does not join to another one
@@ -172,14 +163,16 @@ def _is_number_word(word: str) -> bool:
 
 
 def _starts_anew(word: str, current: float) -> bool:
-    """Whether a word begins another value."""
+    """Tell whether a word begins another value."""
     if word in _SMALL:
         return not _can_follow(current, _SMALL[word])
     return _FIGURE.fullmatch(word) is not None
 
 
 def _evaluate_run(run: list[str]) -> list[float]:
-    """The values of number words in a row: "one million five hundred" is one, figures side by side are several."""
+    """Return the values of number words in a row: "one million five hundred" is one, figures side by side are
+    several.
+    """
     values = []
     total = 0.0  # of the thousands and above
     current = 0.0  # below the next thousand
@@ -208,7 +201,7 @@ def _evaluate_run(run: list[str]) -> list[float]:
 
 
 def _can_follow(current: float, small: int) -> bool:
-    """Whether a small number continues one: "one" after "twenty", "five" after "hundred", any after a large one."""
+    """Tell whether a small number continues one: "one" after "twenty", "five" after "hundred", any after large ones."""
     if current % 100 == 0:
         return True
     return current % 10 == 0 and 0 < small < 10 and current % 100 >= 20
@@ -252,12 +245,16 @@ def is_day(text: str, start: int, end: int) -> bool:
 _QUALIFIERS = frozenset(
     "new north south east west northern southern eastern western upper lower old jr sr junior senior".split()
 )
-_ARTICLES = ("the", "a", "an")
 _POSSESSIVE = re.compile(r"[’']s\b")
 _INITIAL_DOT = re.compile(r"\b([A-Za-z])\.(?=[A-Za-z]\b|\W|$)")
 _THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
-_ROMAN = re.compile(r"(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})$")
-_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10}
+# Roman numerals of two letters and more, up to XXXIX.
+_ROMAN = {
+    ten * "X" + one: float(10 * ten + number)
+    for ten in range(4)
+    for number, one in enumerate(" I II III IV V VI VII VIII IX".split(" "))
+    if ten + len(one) > 1
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +288,7 @@ def parse_answer(answer: str) -> AnswerForm:
 
 
 def _romans(words: list[str]) -> list[tuple[float, bool]]:
-    return [(_roman_value(word), True) for word in words if _ROMAN.match(word)]
+    return [(_ROMAN[word], True) for word in words if word in _ROMAN]
 
 
 def _parse_words(plain: str) -> AnswerForm:
@@ -301,7 +298,7 @@ def _parse_words(plain: str) -> AnswerForm:
     unquoted = undotted.replace("'", "")
     raw = re.findall(r"\w+", _THOUSANDS_COMMA.sub("", unquoted))
     roman = _romans(raw[1:])
-    content = [word for word in raw if word.lower() not in _ARTICLES] or raw
+    content = [word for word in raw if word.lower() not in ARTICLES] or raw
     if numbers:
         content = [word for word in content if word.lower() in beside]
     return AnswerForm(
@@ -318,18 +315,6 @@ def _abbreviation_letters(words: list[str]) -> str:
     letters = "".join(words)
     is_short = 2 <= len(letters) <= 6
     return letters if is_short and letters.isupper() and letters.isalpha() else ""
-
-
-def _roman_value(numeral: str) -> float:
-    """
-    >>> _roman_value("XIV")
-    14.0
-    """
-    values = [_ROMAN_VALUES[letter] for letter in numeral]
-    total = 0
-    for value, following in zip(values, [*values[1:], 0], strict=True):
-        total += -value if value < following else value
-    return float(total)
 
 
 def same_answer(one: str, other: str) -> bool:
@@ -411,7 +396,7 @@ def _abbreviates(short: AnswerForm, long: AnswerForm) -> bool:
 
 
 def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
-    """Whether the words of one are in a row within the other, and no word beside them makes another thing of it."""
+    """Tell whether the words of one are in a row within the other, and no other word makes another thing of it."""
     count = len(short.words)
     start = _find_words(short.words, long.words)
     if start is None or not 0 < count < len(long.words):
@@ -428,7 +413,7 @@ def _is_nested(short: AnswerForm, long: AnswerForm) -> bool:
 
 
 def _is_name(form: AnswerForm) -> bool:
-    """Whether these may be the words of a name."""
+    """Tell whether these may be the words of a name."""
     is_short = len(form.words) <= 3 and NAME_LINKS.isdisjoint(form.words)
     return is_short and all(form.capitals)
 

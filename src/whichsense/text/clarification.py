@@ -48,7 +48,7 @@ class ParsedClarification:
 
 
 def parse_clarification(question: str, expected: int | None = None) -> ParsedClarification | None:
-    """Category and options as a reader understands them; None where there is no list of options.
+    """Return category and options as a reader understands them; None where there is no list of options.
 
     A comma behind the last "or" belongs to the last option, unless `expected` is another number of options.
 

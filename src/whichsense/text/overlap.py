@@ -54,7 +54,8 @@ def _count_matches(counts: _Counts, references: Sequence[_Counts], guesses: int)
 def sentence_bleu(
     references: Sequence[tuple[str, ...]], prediction: tuple[str, ...]
 ) -> tuple[float, ...]:
-    """BLEU-1 to BLEU-4 of one question, captioning-style: closest reference length, no smoothing but the guards.
+    """Return BLEU-1 to BLEU-4 of one question, captioning-style: closest reference length, no smoothing but the
+    guards.
 
     >>> gold = [("who", "wrote", "play", "crucible")]
     >>> [round(score, 6) for score in sentence_bleu(gold, ("who", "made", "play", "crucible", "in", "2012"))[:2]]
@@ -104,7 +105,7 @@ def tokens_13a(text: str) -> tuple[str, ...]:
 
 
 def corpus_bleu(references: Sequence[str], predictions: Sequence[str], order: int = 4) -> float:
-    """BLEU over a whole set, one reference each, 13a tokens, unsmoothed: between 0 and 1.
+    """Return BLEU over a whole set, one reference each, 13a tokens, unsmoothed: between 0 and 1.
 
     >>> corpus_bleu(["Which one: party, leader, or faction?"], ["Which one: party, leader, or faction?"])
     1.0
@@ -151,7 +152,7 @@ _Words = tuple[str, ...]
 
 
 def edit_f1(prompt: _Words, reference: _Words, prediction: _Words) -> float:
-    """F1 between the words that gold and predicted question delete from and add to the prompt.
+    """Return F1 between the words that gold and predicted question delete from and add to the prompt.
 
     >>> prompt, gold = "who made play crucible".split(), "who wrote play crucible".split()
     >>> round(edit_f1(tuple(prompt), tuple(gold), tuple("who wrote play crucible in 1953".split())), 6)
@@ -189,7 +190,7 @@ def _word_edits(before: _Words, after: _Words) -> dict[str, int]:
 
 
 def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """(row, column) pairs whose scores have the largest sum; each row and each column at most once.
+    """Return (row, column) pairs whose scores have the largest sum; each row and each column at most once.
 
     >>> best_assignment([[0.25, 1.0], [1.0, 1.0]])
     [(0, 1), (1, 0)]

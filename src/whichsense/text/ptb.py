@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from whichsense.text.words import normalize
+from whichsense.text.words import ARTICLES, normalize
 
 # What the Stanford PTB tokenizer 3.4.1 takes for one token: a table of rules, longest match first.
 #
@@ -309,7 +309,6 @@ _PLAIN = re.compile(
     re.VERBOSE,
 )
 _SPLIT = frozenset(("cannot", "gonna", "gotta", "lemme", "gimme", "wanna"))
-_ARTICLES = frozenset(("a", "an", "the"))
 _SKIPPED = re.compile(
     "[ \t\u00a0\u2000-\u200b\u3000\u200e\u200f\ufeff\0\r\n\u2028\u2029\u000b\u000c]+|&nbsp;"
 )
@@ -386,6 +385,6 @@ def tokenize_question(question: str) -> tuple[str, ...]:
     if _SIMPLE.fullmatch(question):
         words = question.lower().rstrip("?").split()
         if _SPLIT.isdisjoint(words):
-            return tuple([word for word in words if word not in _ARTICLES])
+            return tuple([word for word in words if word not in ARTICLES])
     tokens = tokenize(question.replace("\n", " "))
     return tuple(normalize(" ".join(tokens)).split())

@@ -91,11 +91,11 @@ def printable(text: str) -> str:
     return "".join(characters)
 
 
-_MARKUP = re.compile(r"[\\`*_\[\]<>|#~]")
+_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#~"})
 
 
 def _escaped(text: str) -> str:
-    return _MARKUP.sub(lambda mark: f"\\{mark[0]}", printable(text))
+    return printable(text).translate(_MARKUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def show_case(case: Case, k: int | None = None, show_possible: bool = False) -> 
 
 
 def _head(case: Case) -> Line:
-    """The question, why it was stopped, and whether a single reading is all that was found."""
+    """Return the question, why it was stopped, and whether a single reading is all that was found."""
     more = f"  (stopped: {case.stopped})" if case.stopped else ""
     if len(case.readings) == 1 and not case.is_tentative:
         more += f"  (one reading{' is probable' if case.possible else ''})"
@@ -176,14 +176,14 @@ def _head(case: Case) -> Line:
 
 
 def _folded(count: int) -> Line:
-    """How many readings are merely possible."""
+    """Return how many readings are merely possible."""
     if count == 1:
         return _line("+ 1 more that is merely possible (--all shows it)", indent=2)
     return _line(f"+ {count} more that are merely possible (--all shows them)", indent=2)
 
 
 def _unanswered(case: Case) -> Block:
-    """That there is no answer, and the passages that came nearest."""
+    """Return that there is no answer, and the passages that came nearest."""
     reason = "Stopped before it was answered." if case.stopped else "No answer found."
     lines = [_line(f"{reason}{' Nearest passages:' if case.hits else ''}")]
     for hit in case.hits[:_NEAREST]:
@@ -211,7 +211,7 @@ def show_readings(
 
 
 def _evidence(span: Span, answer: str) -> Line:
-    """The sentence of an answer, and its title, with the answer marked."""
+    """Return the sentence of an answer, and its title, with the answer marked."""
     title, text = span.passage.title, span.passage.text
     if span.start == span.end:  # the answer is in the title
         return _line(
@@ -224,7 +224,7 @@ def _evidence(span: Span, answer: str) -> Line:
 
 
 def _marked(title: str, answer: str) -> tuple[Run, ...]:
-    """A title with the answer in it marked; all of it if it has the answer in other words."""
+    """Return a title with the answer in it marked; all of it if it has the answer in other words."""
     start = title.lower().find(answer.lower())
     if start < 0:
         return (Run(title, MARKED),)
@@ -282,7 +282,7 @@ def show_story(case: Case) -> list[Block]:
 
 
 def _cited(passage: Passage, case: Case) -> list[Run]:
-    """A passage with the sentences that support the text marked, cut around the first of them."""
+    """Return a passage with the sentences that support the text marked, cut around the first of them."""
     text, marked, end = passage.text, "", 0
     for start, stop in sorted(_supporting(passage, case)):
         marked += f"{printable(text[end:start])}{_MARK}{printable(text[start:stop])}{_MARK}"
@@ -296,7 +296,7 @@ def _cited(passage: Passage, case: Case) -> list[Run]:
 
 
 def _supporting(passage: Passage, case: Case) -> set[tuple[int, int]]:
-    """Where a passage gives the answers, and what else is told of it alone."""
+    """Return where a passage gives the answers, and what else is told of it alone."""
     spans = set()
     for reading in case.readings:
         for span in reading.evidence:

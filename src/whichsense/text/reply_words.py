@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from whichsense.text.words import CLOSED_CLASS_WORDS, WH_WORDS
+from whichsense.text.words import CLOSED_CLASS_WORDS, ORDINAL_WORDS, TENS, UNITS, WH_WORDS, word_set
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-CONTRASTS = _words(
+CONTRASTS = word_set(
     "before after since until under over above below during within inside outside first"
 )
 """Function words that tell labels apart: "before 2024", "after five years"."""
-NEGATIONS = _words("not no except without neither nor excluding excludes but never dont")
-AUXILIARIES = _words(
+NEGATIONS = word_set("not no except without neither nor excluding excludes but never dont")
+AUXILIARIES = word_set(
     "is are was were am be do does did can could has have had will would should shall may might must isnt arent didnt"
 )
-POINTERS = _words(
+POINTERS = word_set(
     "option options choice choices number nr no item answer answers entry alternative alternatives"
 )
 """Words that make a position of a number: "option 2"."""
-ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), 1
-    )
-}
-CARDINALS = {
-    word: number
-    for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
-}
-LAST_WORDS = _words("last final bottom latter")
-FIRST_WORDS = _words("top former")
-MIDDLE_WORDS = _words("middle central")
+ORDINALS = dict(zip(ORDINAL_WORDS[:10], range(1, 11), strict=True))
+CARDINALS = dict(zip(UNITS[1:11], range(1, 11), strict=True))
+LAST_WORDS = word_set("last final bottom latter")
+FIRST_WORDS = word_set("top former")
+MIDDLE_WORDS = word_set("middle central")
 
 # Superlatives and comparatives → the way to look: +1 for the greatest, -1 for the least.
 TIME_ORDER = {
@@ -57,15 +44,10 @@ SIZE_ORDER = {
         -1,
     ),
 }
-DECADES = {
-    word: number * 10
-    for number, word in enumerate(
-        "twenties thirties forties fifties sixties seventies eighties nineties".split(), 2
-    )
-}
+DECADES = {f"{word[:-1]}ies": 20 + 10 * place for place, word in enumerate(TENS)}
 
 # Words around a choice that say nothing of it.
-FILLERS = CLOSED_CLASS_WORDS - NEGATIONS | _words(
+FILLERS = CLOSED_CLASS_WORDS - NEGATIONS | word_set(
     """please pls plz thanks thank thx cheers kindly sorry hi hello hey ok okay oh ah um uh hm well yeah yes
     yep sure right fine great meant mean means meaning want wanted wants need needed like think thought guess suppose
     say said talking talk
@@ -75,13 +57,13 @@ FILLERS = CLOSED_CLASS_WORDS - NEGATIONS | _words(
     thing things stuff kind sort type case version ones guy part"""
 )
 
-ALL_WORDS = _words("all everything everyone every each both any either lot")
-COURTESIES = _words("i please pls thanks just really well it sorry me the")
-INDIFFERENT = _words(
+ALL_WORDS = word_set("all everything everyone every each both any either lot")
+COURTESIES = word_set("i please pls thanks just really well it sorry me the")
+INDIFFERENT = word_set(
     "know care mind matter matters sure idea ideas preference clue opinion decide choose fussed bothered"
 )
 """With a negation: no preference."""
-DENIALS = _words("dont doesnt isnt cant didnt not no without never unable")
+DENIALS = word_set("dont doesnt isnt cant didnt not no without never unable")
 SKIP_PHRASES = frozenset(
     (
         "skip", "skip it", "skip this", "pass", "next", "whatever", "whichever", "anything", "idk", "dunno",
@@ -89,21 +71,21 @@ SKIP_PHRASES = frozenset(
         "forget it", "cancel", "unsure", "undecided", "move on", "go on", "continue", "go ahead",
     )
 )  # fmt: skip
-NONE_WORDS = _words("none neither nothing nope nah other others another different else wrong")
+NONE_WORDS = word_set("none neither nothing nope nah other others another different else wrong")
 NONE_PHRASES = frozenset(("no", "not these", "not those", "not that", "not any", "no not these"))
 
-META_WORDS = _words(
+META_WORDS = word_set(
     """difference differences differ different distinguish compare comparison between mean means meaning meant explain
     explanation describe description detail details more about tell say options option choices choice them these those
     understand clarify elaborate same similar apart versus vs"""
 )
 """Words of a question about the options."""
-REQUESTS = _words("tell explain describe compare clarify elaborate search find")
-GREETINGS = _words(
+REQUESTS = word_set("tell explain describe compare clarify elaborate search find")
+GREETINGS = word_set(
     "and but so or well ok okay oh actually no yes sorry wait hmm hm um please also then now instead"
 )
 """Words before a question that say nothing of it."""
-MEASURES = _words(
+MEASURES = word_set(
     "many much long far old often big large deep high tall heavy fast wide soon late early hot cold"
 )
 
@@ -118,7 +100,7 @@ CONTROL_WORDS = (
     | frozenset(DECADES)
     | ALL_WORDS
     | NONE_WORDS
-    | _words("skip option number difference between except before after since please meant")
+    | word_set("skip option number difference between except before after since please meant")
     | WH_WORDS
 )
 """Words that are looked for when one is misspelt."""

@@ -37,7 +37,7 @@ def whole_characters(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased runs of letters and digits.
+    """Return lower-cased runs of letters and digits.
 
     >>> words("Who's on first?")
     ['who', 's', 'on', 'first']
@@ -63,35 +63,47 @@ def word_edits(before: list[str], after: list[str]) -> tuple[Counter[str], Count
 # is. They share the groups below; what a set adds to its groups is written out.
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list, as it is written here."""
     return frozenset(text.split())
 
 
 # Groups that the sets are made of.
-_FUNCTION_ARTICLES = _words("a an the")
-_PREPOSITIONS = _words("of in on at to for from by with")
-_CORE = _FUNCTION_ARTICLES | _PREPOSITIONS | _words("and or")
-_COPULAS = _words("is are was were")
-_BE = _COPULAS | _words("be been being")
-_AUXILIARIES = _words("do does did has have had")
-_DEMONSTRATIVES = _words("this that these those")
-_SUBJECTS = _words("i you he she it we they")
-_POSSESSIVES = _words("my your his her its our their")
-_OBJECTS = _words("me him them")
+ARTICLES = word_set("a an the")
+_PREPOSITIONS = word_set("of in on at to for from by with")
+_CORE = ARTICLES | _PREPOSITIONS | word_set("and or")
+_COPULAS = word_set("is are was were")
+_BE = _COPULAS | word_set("be been being")
+_AUXILIARIES = word_set("do does did has have had")
+_DEMONSTRATIVES = word_set("this that these those")
+_SUBJECTS = word_set("i you he she it we they")
+_POSSESSIVES = word_set("my your his her its our their")
+_OBJECTS = word_set("me him them")
 
-WH_WORDS = _words("who whom whose which what when where why how")
+# Numbers in words.
+UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+ORDINAL_WORDS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+).split()
+
+WH_WORDS = word_set("who whom whose which what when where why how")
 
 # What kind of answer a question asks for: the second look of a search.
-ASKING_WHO = _words("who whom whose")
-ASKING_WHEN = _words("when year date")
-ASKING_NUMBERS = _words("number population percentage percent age")
-HOW_MUCH = _words("many much old long far tall high large big deep fast often heavy wide")
+ASKING_WHO = word_set("who whom whose")
+ASKING_WHEN = word_set("when year date")
+ASKING_NUMBERS = word_set("number population percentage percent age")
+HOW_MUCH = word_set("many much old long far tall high large big deep fast often heavy wide")
 
 # Lucene's stop words, which are not indexed.
 UNINDEXED_WORDS = (
     _CORE - {"from"}
-    | _words("is are was be it they their this that these")
-    | _words("as but if into no not such then there will")
+    | word_set("is are was be it they their this that these")
+    | word_set("as but if into no not such then there will")
 )
 
 # Dropped from questions only: a search for "The Who" still finds it.
@@ -101,9 +113,9 @@ QUESTION_WORDS = (
     | _BE
     | _AUXILIARIES
     | (_SUBJECTS - {"it", "they"})
-    | _words("its our your his her him them")
-    | _words("many much s t from about after over than out up all can also one")
-    | _words("would could should")
+    | word_set("its our your his her him them")
+    | word_set("many much s t from about after over than out up all can also one")
+    | word_set("would could should")
 )
 
 # Words that a rewrite may insert whatever the evidence is, in lower case.
@@ -113,14 +125,14 @@ SMALL_WORDS = (
     | _AUXILIARIES
     | _DEMONSTRATIVES
     | (WH_WORDS - {"why"})
-    | _words("it its he she they his her their")
-    | _words("but without as into onto over under after before during since until")
-    | _words("between against about around within will would can could many much not")
-    | _words("no only also than then s there some any if more most later including per")
+    | word_set("it its he she they his her their")
+    | word_set("but without as into onto over under after before during since until")
+    | word_set("between against about around within will would can could many much not")
+    | word_set("no only also than then s there some any if more most later including per")
 )
 
 # Words for a kind of thing that state no fact: a rewrite may insert them, too.
-NEUTRAL_WORDS = _words(
+NEUTRAL_WORDS = word_set(
     """film movie series show season episode song album book novel game version edition character actor actress single
     original originally first second third last final current currently former name named person people individual team
     play played plays playing sang sings sung sing write wrote written record recorded direct directed voice role lead
@@ -132,7 +144,7 @@ NEUTRAL_WORDS = _words(
 )
 
 # Words that do not distinguish two rewrites.
-GENERIC_WORDS = SMALL_WORDS | _words(
+GENERIC_WORDS = SMALL_WORDS | word_set(
     "country city state person people individual man men woman women team group name named year date time"
 )
 
@@ -140,15 +152,13 @@ GENERIC_WORDS = SMALL_WORDS | _words(
 SURROUNDING_WORDS = _CORE | _COPULAS | _AUXILIARIES
 
 # Words that begin a phrase: a rewrite must not end with one.
-PHRASE_OPENERS = _CORE | _words("as during between which whose")
+PHRASE_OPENERS = _CORE | word_set("as during between which whose")
 
 # Words that do not count where a sentence of a summary is compared with a passage.
-SUMMARY_STOP_WORDS = _CORE | _COPULAS | _words("be been it its as that this")
+SUMMARY_STOP_WORDS = _CORE | _COPULAS | word_set("be been it its as that this")
 
 # Words that an abbreviation leaves out: the United States *of* America.
-NAME_LINKS = (
-    _FUNCTION_ARTICLES | _words("of and for in on at") | _words("de la le du von van der den")
-)
+NAME_LINKS = ARTICLES | word_set("of and for in on at") | word_set("de la le du von van der den")
 
 # NLTK's stop words without wh-words: changing a wh-word is an edit that matters.
 EDIT_STOP_WORDS = (
@@ -159,11 +169,11 @@ EDIT_STOP_WORDS = (
     | _SUBJECTS
     | _POSSESSIVES
     | _OBJECTS
-    | _words("ours yours hers theirs am having doing but if because as until while")
-    | _words("about against between into through during before after above below up")
-    | _words("down out off over under again further then once here there all any both")
-    | _words("each few more most other some such no nor not only own same so than too")
-    | _words("very s t can will just don should now d ll m o re ve y")
+    | word_set("ours yours hers theirs am having doing but if because as until while")
+    | word_set("about against between into through during before after above below up")
+    | word_set("down out off over under again further then once here there all any both")
+    | word_set("each few more most other some such no nor not only own same so than too")
+    | word_set("very s t can will just don should now d ll m o re ve y")
 )
 
 # Words of the closed classes (determiners, pronouns, prepositions, conjunctions, auxiliaries, some adverbs): those that
@@ -177,18 +187,18 @@ CLOSED_CLASS_WORDS = (
     | _POSSESSIVES
     | _OBJECTS
     | WH_WORDS
-    | _words("each every either neither some any no all both half such another")
-    | _words("mine myself yours yourself himself hers herself itself us ours theirs")
-    | _words("themselves one ones whoever whatever somebody someone something anybody")
-    | _words("anyone anything nobody nothing everybody everyone everything")
-    | _words("about against between into through during before after above below up")
-    | _words("down out off over under within without along across behind beyond near")
-    | _words("among around since until till upon toward towards per via")
-    | _words("but nor so yet if because although though while whereas unless than as")
-    | _words("whether am done doing having can could may might must shall should will")
-    | _words("would ought 's 're 've 'd 'll n't not")
-    | _words("there here then thus also only very too just even still again once ever")
-    | _words("never always often")
+    | word_set("each every either neither some any no all both half such another")
+    | word_set("mine myself yours yourself himself hers herself itself us ours theirs")
+    | word_set("themselves one ones whoever whatever somebody someone something anybody")
+    | word_set("anyone anything nobody nothing everybody everyone everything")
+    | word_set("about against between into through during before after above below up")
+    | word_set("down out off over under within without along across behind beyond near")
+    | word_set("among around since until till upon toward towards per via")
+    | word_set("but nor so yet if because although though while whereas unless than as")
+    | word_set("whether am done doing having can could may might must shall should will")
+    | word_set("would ought 's 're 've 'd 'll n't not")
+    | word_set("there here then thus also only very too just even still again once ever")
+    | word_set("never always often")
 )
 
 

@@ -51,15 +51,12 @@ def names() -> list[str]:
 
 def load_prompt(name: str, folder: str = "") -> Prompt:
     """Return a prompt: the user's, or the one that ships."""
-    own = Path(folder) / f"{name}.md" if folder else None
-    shipped = _read(FOLDER / f"{name}.md")
-    if own is None or not own.is_file():
-        return shipped
-    prompt = _read(own)
+    path = _path(name, folder)
+    prompt, shipped = _read(path), _read(FOLDER / f"{name}.md")
     unknown = sorted(prompt.fields - shipped.fields)
     if unknown:
         raise BadConfig(
-            f"'{own}': there is no field '{{{unknown[0]}}}'. {did_you_mean(unknown[0], shipped.fields)}"
+            f"'{path}': there is no field '{{{unknown[0]}}}'. {did_you_mean(unknown[0], shipped.fields)}"
         )
     return prompt
 
@@ -81,9 +78,12 @@ def _read(path: Path) -> Prompt:
 
 def read_text(name: str, folder: str = "") -> str:
     """Return the file of a prompt as it is: the user's, or the one that ships."""
-    own = Path(folder) / f"{name}.md" if folder else None
-    path = own if own is not None and own.is_file() else FOLDER / f"{name}.md"
-    return path.read_text(encoding="utf-8")
+    return _path(name, folder).read_text(encoding="utf-8")
+
+
+def _path(name: str, folder: str) -> Path:
+    own = Path(folder) / f"{name}.md"
+    return own if folder and own.is_file() else FOLDER / f"{name}.md"
 
 
 def copy_prompts(folder: Path, chosen: Iterable[str]) -> list[Path]:
@@ -103,8 +103,9 @@ def copy_prompts(folder: Path, chosen: Iterable[str]) -> list[Path]:
 
 
 def check_folder(folder: str) -> Mapping[str, Prompt]:
-    """All prompts as a folder of the user's makes them. Raises `BadConfig` for one that cannot be used, or that has
-    the name of none."""
+    """Return all prompts as a folder of the user's makes them. Raises `BadConfig` for one that cannot be used, or
+    that has the name of none.
+    """
     if folder and not Path(folder).is_dir():
         raise BadConfig(f"[llm] prompts: there is no folder '{folder}'.")
     for path in Path(folder).glob("*.md") if folder else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import threading
@@ -16,7 +17,7 @@ from whichsense.jobs.limits import Limits, current_limits
 from whichsense.models.llm.endpoint import Endpoint, LLMFault, Reply, Request, Token, clean, fence
 from whichsense.models.llm.prompts import load_prompt
 from whichsense.text.words import QUESTION_WORDS, sentence_at, sentence_spans, words
-from whichsense.types import Call, Candidate, Case, Passage, Span, frozen
+from whichsense.types import Call, Candidate, Case, Passage, Span
 
 # What a stage says to a language model about a case: calls in parallel, within its limits, each of
 # them recorded.
@@ -67,8 +68,9 @@ class Talk:
     def ask(
         self, requests: Sequence[Request], read: Callable[[Reply], Value | None]
     ) -> list[Value | None]:
-        """What each reply says, None where it cannot be used. Raises `LLMFault` where the endpoint fails, and where
-        too few replies can be used."""
+        """Return what each reply says, None where it cannot be used. Raises `LLMFault` where the endpoint fails, and
+        where too few replies can be used.
+        """
         if not requests:
             return []
         workers = min(self.endpoint.settings.parallel, len(requests))
@@ -94,12 +96,8 @@ class Talk:
             value = read(cached)
             self._record(request, cached, begun, cached=True, usable=value is not None)
             return value
-        with _Reserved(self, request):
-            try:
-                reply, attempts = self.endpoint.complete(request, self._ends_at, self._limits)
-            except LLMFault as fault:
-                self._record_fault(request, begun, fault)
-                raise
+        with self._under_way(request, begun):
+            reply, attempts = self.endpoint.complete(request, self._ends_at, self._limits)
         value = read(reply)
         if value is not None:
             self.endpoint.keep(request, reply)
@@ -114,17 +112,13 @@ class Talk:
             self._record(request, cached, begun, cached=True)
             yield cached.text
             return
-        with _Reserved(self, request):
-            try:
-                for item in self.endpoint.stream(request, self._ends_at, self._limits):
-                    if isinstance(item, Reply):
-                        self.endpoint.keep(request, item)
-                        self._record(request, item, begun)
-                    else:
-                        yield item
-            except LLMFault as fault:
-                self._record_fault(request, begun, fault)
-                raise
+        with self._under_way(request, begun):
+            for item in self.endpoint.stream(request, self._ends_at, self._limits):
+                if isinstance(item, Reply):
+                    self.endpoint.keep(request, item)
+                    self._record(request, item, begun)
+                else:
+                    yield item
 
     def recorded(self, case: Case) -> Case:
         """Return a case with the calls of this talk, and the tokens that they used."""
@@ -132,7 +126,24 @@ class Talk:
         whole = replace(case, calls=(*case.calls, *self.calls))
         return whole.spend(self.stage, tokens=used) if used else whole
 
-    def reserve(self, request: Request) -> None:
+    @contextlib.contextmanager
+    def _under_way(self, request: Request, begun: float) -> Iterator[None]:
+        """Hold the tokens of a call while it is made, and record it where it fails."""
+        self._reserve(request)
+        try:
+            yield
+        except LLMFault as fault:
+            seconds = time.perf_counter() - begun
+            model = self.endpoint.settings.model
+            call = Call(self.stage, request.prompt, model, seconds, problem=str(fault))
+            with self._lock:
+                self.calls.append(call)
+            raise
+        finally:
+            with self._lock:
+                self._reserved -= request.estimated_tokens
+
+    def _reserve(self, request: Request) -> None:
         """Take the tokens of a call out of what the question may use. Raises `LLMFault` where they are too many."""
         settings = self.endpoint.settings
         with self._lock:
@@ -150,10 +161,6 @@ class Talk:
                     f"The cap of {settings.max_cost} on a question's cost ([llm] max_cost) is reached."
                 )
             self._reserved += wanted
-
-    def release(self, request: Request) -> None:
-        with self._lock:
-            self._reserved -= request.estimated_tokens
 
     def _cost(self, call: Call) -> float:
         if call.cached:
@@ -186,34 +193,13 @@ class Talk:
         with self._lock:
             self.calls.append(call)
 
-    def _record_fault(self, request: Request, begun: float, fault: LLMFault) -> None:
-        seconds = time.perf_counter() - begun
-        model = self.endpoint.settings.model
-        call = Call(self.stage, request.prompt, model, seconds, problem=str(fault))
-        with self._lock:
-            self.calls.append(call)
-
-
-@frozen
-class _Reserved:
-    """Holds the tokens of a call while it is under way."""
-
-    talk: Talk
-    request: Request
-
-    def __enter__(self) -> None:
-        self.talk.reserve(self.request)
-
-    def __exit__(self, *error: object) -> None:
-        self.talk.release(self.request)
-
 
 def _tokens(call: Call) -> int:
     return 0 if call.cached else call.tokens_in + call.tokens_out
 
 
 def _end_of_time(endpoint: Endpoint, case: Case, limits: Limits) -> float:
-    """Until when the endpoint may take, in seconds of `time.monotonic`."""
+    """Return until when the endpoint may take, in seconds of `time.monotonic`."""
     settings = endpoint.settings
     now = time.monotonic()
     ends = [now + max(settings.timeout, settings.deadline)]
@@ -247,7 +233,7 @@ def think(
 
 
 def _with_fault(case: Case, stage: str, fault: LLMFault) -> Case:
-    """The case with a note on what failed, and which stages were done without it. The same fault is told once."""
+    """Return the case with a note on what failed, and which stages were done without it. One fault is told once."""
     begin = f"{fault} The embedded model did in its place: "
     notes = []
     stages = []
@@ -268,7 +254,9 @@ _LONGEST_EVIDENCE = 50  # words, beside one of several answers
 
 
 def passage_window(passage: Passage, question: str) -> str:
-    """A passage with its title, fenced: all of it, or the run of sentences that shares most words with the question."""
+    """Return a passage with its title, fenced: all of it, or the run of sentences that shares most words with the
+    question.
+    """
     return fence(f"{passage.title}. {best_window(passage.text, question)}")
 
 
@@ -325,7 +313,7 @@ def numbered_answers(answers: Sequence[Candidate]) -> str:
 
 
 def fence_lines(lines: Sequence[str], name: str) -> str:
-    """Lines that are clean already, between two lines with the mark."""
+    """Return lines that are clean already, between two lines with the mark."""
     opening, _, closing = fence("", name).partition("\n\n")
     return "\n".join([opening, *lines, closing])
 
@@ -371,7 +359,8 @@ def without_thoughts(text: str) -> str:
 
 
 def texts_of(value: Any) -> list[str]:
-    """The strings of a value that should be a list of them: one string is a list of one, numbers are written out.
+    """Return the strings of a value that should be a list of them: one string is a list of one, numbers are written
+    out.
 
     >>> texts_of(["Dune ", 1965, None, {"answer": "Arrakis"}]), texts_of("Dune")
     (['Dune', '1965', 'Arrakis'], ['Dune'])
@@ -389,8 +378,8 @@ def texts_of(value: Any) -> list[str]:
 
 
 def choice_probability(reply: Reply, choices: tuple[str, ...]) -> dict[str, float]:
-    """The probability of each choice at the first token of a reply that begins one; without log probabilities, 1 for
-    the choice that the reply names. Empty where it names none.
+    """Return the probability of each choice at the first token of a reply that begins one; without log probabilities,
+    1 for the choice that the reply names. Empty where it names none.
 
     >>> choice_probability(Reply("Yes."), ("yes", "no"))
     {'yes': 1.0, 'no': 0.0}

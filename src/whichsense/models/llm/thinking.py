@@ -126,7 +126,8 @@ def is_acceptable(question: str, rewrite: str, supported: Support) -> bool:
 
 
 def _loses_word(rewrite: str, question: str) -> bool:
-    """Whether a rewrite lacks a word of the question, other than small ones: it then mostly asks for something else.
+    """Tell whether a rewrite lacks a word of the question, other than small ones: it then mostly asks for something
+    else.
 
     >>> [_loses_word(one, "When was it ended?") for one in ("When was it ended in Rome?", "When was it declared?")]
     [False, True]
@@ -190,8 +191,8 @@ _LEAST = 0.01  # the encoder is never surer of the contrary
 
 
 def weigh(probability: float, said: float, trust: float) -> float:
-    """The encoder's probability after what the language model says: its log odds are added, as far as it is trusted.
-    What it says with 0.5 changes nothing.
+    """Return the encoder's probability after what the language model says: its log odds are added, as far as it is
+    trusted. What it says with 0.5 changes nothing.
 
     >>> [round(weigh(0.8, said, 0.5), 2) for said in (0.1, 0.5, 0.99)]
     [0.57, 0.8, 0.92]
@@ -208,8 +209,8 @@ def check_answers(
     trust: float,
     policy: Policy,
 ) -> list[Candidate]:
-    """The answers that are probable enough to be rewritten, most probable first: the language model's, and those that
-    the encoder alone is sure of. None where both hardly believe that there is an answer.
+    """Return the answers that are probable enough to be rewritten, most probable first: the language model's, and
+    those that the encoder alone is sure of. None where both hardly believe that there is an answer.
 
     `unnamed` has, for each passage that the language model read, by id, what its reply says of answers that it did not
     name; `trust` is how much its word counts.
@@ -237,8 +238,9 @@ def check_answers(
 def _merge(
     scene: Scene, given: Sequence[Candidate], unnamed: Mapping[str, float]
 ) -> tuple[list[Candidate], list[float]]:
-    """The encoder's candidates and those that only the language model gives, with the latter's probabilities. Where
-    both mean the same, the answer is written as the language model wrote it."""
+    """Return the encoder's candidates and those that only the language model gives, with the latter's probabilities.
+    Where both mean the same, the answer is written as the language model wrote it.
+    """
     candidates: list[Candidate] = []
     said: list[float] = []
     left = list(given)
@@ -257,14 +259,14 @@ def _merge(
 
 
 def _said_of(candidate: Candidate, unnamed: Mapping[str, float]) -> float:
-    """What the language model says of an answer that it did not name."""
+    """Return what the language model says of an answer that it did not name."""
     passages = [span.passage.id for span in candidate.spans]
     read = [unnamed[one] for one in passages if one in unnamed]
     return max(read, default=SAYS_NOTHING)
 
 
 def _saying_more(scene: Scene) -> list[int]:
-    """The places of the encoder's answers that say something which the question does not."""
+    """Return the places of the encoder's answers that say something which the question does not."""
     asked = set(words(scene.evidence.question))
     return [
         place
@@ -338,7 +340,9 @@ class _Mention:
 
 
 def read_answers(talk: Talk, case: Case, compact: Compact) -> Case:
-    """The case with every answer that the model finds. For people, the encoder has a word in how probable each is."""
+    """Return the case with every answer that the model finds. For people, the encoder has a word in how probable each
+    is.
+    """
     question = clean(case.question)
     judged = compact.judge(case)
     scene = compact.scene_of(judged)
@@ -369,7 +373,9 @@ def read_answers(talk: Talk, case: Case, compact: Compact) -> Case:
 
 
 def _worth_reading(hits: Sequence[Hit], most: int) -> list[Hit]:
-    """The most relevant passages, at most `most`; not those that the encoder finds far less relevant than the best."""
+    """Return the most relevant passages, at most `most`; not those that the encoder finds far less relevant than the
+    best.
+    """
     worth = []
     for place, hit in enumerate(hits[:most]):
         is_near = hit.score >= hits[0].score - _FAR
@@ -413,7 +419,7 @@ def _find(said: _Said, hit: Hit, question: str) -> list[_Mention]:
 
 
 def _group(mentions: Sequence[_Mention]) -> list[Candidate]:
-    """Mentions that mean the same as one answer, most probable first."""
+    """Return mentions that mean the same as one answer, most probable first."""
     surfaces = [mention.surface for mention in mentions]
     weights = [mention.probability for mention in mentions]
     answers = []
@@ -443,8 +449,9 @@ Shares = Mapping[str, float]
 
 
 def verify_readings(talk: Talk, case: Case, compact: Compact) -> Case:
-    """The case with what is probable split from what is merely possible. For benchmarks, readings whose rewrite calls
-    for another answer go; the best one stays in any case."""
+    """Return the case with what is probable split from what is merely possible. For benchmarks, readings whose
+    rewrite calls for another answer go; the best one stays in any case.
+    """
     scene = compact.scene_of(case)
     readings = list(case.readings)
     if 1 < len(readings) <= _MOST_ANSWERS:
@@ -525,8 +532,9 @@ def _against_habit(chosen: Shares, habit: Shares | None, own: str, letters: str)
 
 
 def _weigh_reading(case: Case, reading: Reading, own: float, trust: float) -> Reading:
-    """A reading whose rewrite was asked again. For people it loses a rewrite that is probably false by what the encoder
-    and the model chose; for benchmarks its confidence counts the model's choice."""
+    """Return a reading whose rewrite was asked again. For people it loses a rewrite that is probably false by what
+    the encoder and the model chose; for benchmarks its confidence counts the model's choice.
+    """
     if not case.policy.careful:
         return replace(reading, confidence=reading.confidence * weigh(1.0, own, trust))
     if weigh(_encoder_choice(reading), own, trust) >= _TRUE_OVER:
@@ -537,8 +545,9 @@ def _weigh_reading(case: Case, reading: Reading, own: float, trust: float) -> Re
 
 
 def _encoder_choice(reading: Reading) -> float:
-    """How probable the encoder finds the answer of a rewrite beside the likeliest other one; at least as probable as
-    not, for it gives no other rewrite."""
+    """Return how probable the encoder finds the answer of a rewrite beside the likeliest other one; at least as
+    probable as not, for it gives no other rewrite.
+    """
     again = reading.asked_again
     if again is None or not again.own:
         return _TRUE_OVER

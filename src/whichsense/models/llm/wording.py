@@ -58,8 +58,9 @@ _LONGEST_CATEGORY = 3  # words
 
 
 def write_clarification(talk: Talk, case: Case) -> ParsedClarification:
-    """A clarification in the right form: an option for each reading, in their order, in words that are said of it.
-    Raises `LLMFault` where the model keeps giving another form."""
+    """Return a clarification in the right form: an option for each reading, in their order, in words that are said of
+    it. Raises `LLMFault` where the model keeps giving another form.
+    """
     lines = []
     for number, reading in enumerate(case.readings, 1):
         text = reading.question
@@ -103,8 +104,8 @@ def _reader_of(count: int) -> Callable[[Reply], ParsedClarification | None]:
 
 
 def is_of(option: str, reading: Reading) -> bool:
-    """Whether at least half of an option's words are said of its reading: in the rewrite, its label, its source or its
-    evidence's title.
+    """Tell whether at least half of an option's words are said of its reading: in the rewrite, its label, its source
+    or its evidence's title.
 
     >>> reading = Reading("Who directed the 1996 film Harbour Lights?", "Ida Morrow")
     >>> [is_of(option, reading) for option in ("the 1996 film", "the musical", "in the")]
@@ -132,7 +133,8 @@ def tell_apart(options: Sequence[str], question: str) -> bool:
 
 
 def keeps_form(parsed: ParsedClarification, count: int) -> bool:
-    """Whether there are as many options as readings, distinct, short, and without the category, which is a few words.
+    """Tell whether there are as many options as readings, distinct, short, and without the category, which is a few
+    words.
 
     >>> keeps_form(ParsedClarification("year", ("2017", "2018")), 2)
     True
@@ -171,8 +173,9 @@ _NUMBERS = re.compile(r"\s*\[(\d+(?:\s*[,;]\s*\d+)*)\]")
 def write_supported(
     talk: Talk, case: Case, holds: Callable[[Citation], Citation | None]
 ) -> Iterator[Citation]:
-    """The sentences that say something and that `holds` gives back, with what supports them, until there are enough
-    words. Raises `LLMFault` where none is left."""
+    """Yield the sentences that say something and that `holds` gives back, with what supports them, until there are
+    enough words. Raises `LLMFault` where none is left.
+    """
     _, most = words_wanted(case)
     count = 0
     for written in write_sentences(talk, case):
@@ -254,7 +257,7 @@ def cited_passages(case: Case) -> list[Passage]:
 
 
 def whole_sentences(pieces: Iterator[str]) -> Iterator[str]:
-    """Sentences out of pieces of text, each as soon as the next one has begun.
+    """Yield sentences out of pieces of text, each as soon as the next one has begun.
 
     >>> list(whole_sentences(iter(["It opened in 1932 [1]. It ", "closed in 1990 [2]."])))
     ['It opened in 1932 [1].', 'It closed in 1990 [2].']
