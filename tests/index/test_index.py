@@ -214,7 +214,9 @@ def test_refreshed_follows_the_newest_generation(built: Path, make_corpus: Corpu
 
 
 def test_rebuilding_replaces(built: Path, make_corpus: Corpus) -> None:
-    Index.build(make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl"), built, encoder=None)
+    Index.build(
+        make_corpus([("Lynx", "A lynx has tufted ears.")], "lynx.jsonl"), built, encoder=None
+    )
     assert titles(built, "lynx jaguar puma") == ["Lynx"]
     assert [path.name for path in built.glob("generation-*")] == ["generation-2"]
 
