@@ -208,17 +208,17 @@ class Index:
             return [hits_of(ranker.by_words(question, k)) for question in questions]
         # questions × dimensions
         encoded = self._load_encoder().encode_questions(list(questions))
-        if method == "dense":
-            return [
-                hits_of(ranker.by_meaning(vector, k)) if words(question) else []
-                for question, vector in zip(questions, encoded, strict=True)
-            ]
         weight = _COSINE_WEIGHTS.get(self.manifest.encoder or "", _OTHER_COSINE_WEIGHT)
         depth = max(k, _FUSION_DEPTH)
-        return [
-            hits_of(ranker.by_both(question, vector, k, depth, weight)) if words(question) else []
-            for question, vector in zip(questions, encoded, strict=True)
-        ]
+        results: list[list[Hit]] = []
+        for question, vector in zip(questions, encoded, strict=True):
+            if not words(question):
+                results.append([])
+            elif method == "dense":
+                results.append(hits_of(ranker.by_meaning(vector, k)))
+            else:
+                results.append(hits_of(ranker.by_both(question, vector, k, depth, weight)))
+        return results
 
     def passage(self, passage_id: str) -> Passage:
         """Return a passage by its id."""

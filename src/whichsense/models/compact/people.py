@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -217,25 +218,28 @@ def find_candidates(scene: Scene) -> list[Candidate]:
 
 
 def _group_marked(scene: Scene) -> list[Candidate]:
-    """Marked spans that mean the same as one answer each, best first."""
-    spans_by_text: dict[str, list[Span]] = {}
-    for one in scene.tagged:
-        text = _text_of(one.span)
-        if one.span.score >= _CANDIDATE_OVER and _adds_to(scene.evidence.question, text):
-            spans_by_text.setdefault(text, []).append(one.span)
+    """Return marked spans that mean the same as one answer each, best first."""
+    spans_by_text = _marked_texts(scene)
     texts = list(spans_by_text)
-    weights = [max(span.score for span in spans_by_text[text]) for text in texts]
+    weights = [max(span.score for span in spans) for spans in spans_by_text.values()]
     found = []
     for group in group_answers(texts, weights):
-        spans = [span for place in group for span in spans_by_text[texts[place]]]
-        spans.sort(key=lambda span: -span.score)
         own = [texts[place] for place in group]
+        spans = list(chain.from_iterable(spans_by_text[text] for text in own))
+        spans.sort(key=lambda span: -span.score)
         name = fullest_form(own, [weights[place] for place in group])
         found.append(Candidate(name, spans[0].score, tuple(spans)))
     told = _join_restated(sorted(found, key=lambda candidate: -candidate.score))
-    passages = scene.evidence.passages
-    read = [text for one in passages for text in (one.title, one.text)]
+    read = [f"{one.title}\n{one.text}" for one in scene.evidence.passages]
     return [replace(one, answer=whole_name(one.answer, read)) for one in told]
+
+
+def _marked_texts(scene: Scene) -> dict[str, list[Span]]:
+    spans_by_text: defaultdict[str, list[Span]] = defaultdict(list)
+    for span in (one.span for one in scene.tagged):
+        if span.score >= _CANDIDATE_OVER and _adds_to(scene.evidence.question, _text_of(span)):
+            spans_by_text[_text_of(span)].append(span)
+    return spans_by_text
 
 
 def _join_restated(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -296,29 +300,30 @@ def answer_features(scene: Scene, candidates: Sequence[Candidate]) -> list[dict[
     """What each candidate's probability is learnt from: the best mark on it, the reader's probability, and how both
     compare with those of the best candidate."""
     proposed = candidates_of(scene, range(len(scene.answers)))
-    marked, chances = [], []
-    for one in candidates:
-        marked.append([tag for tag in scene.tagged if _is_marked(one, tag.span)])
-        read = [other.score for other in proposed if _is_same(one, other)]
-        chances.append(log_odds(max(read, default=0.0)))
-    best = [max(own, key=lambda tag: tag.span.score, default=None) for own in marked]
-    marks = [log_odds(tag.span.score if tag else 0.0) for tag in best]
-    rows = []
-    for own, tag, mark, chance in zip(marked, best, marks, chances, strict=True):
-        rows.append(
-            {
-                "inside": log_odds(tag.inside if tag else 0.0),
-                "holds": log_odds(tag.holds if tag else 0.0),
-                "mark": mark,
-                "mark_beside_best": mark - max(marks),
-                "best_mark": max(marks),
-                "marked_passages": math.log(max(1, len({one.span.passage.id for one in own}))),
-                "probability": chance,
-                "probability_beside_best": chance - max(chances),
-                "answerable": log_odds(scene.answerable),
-            }
-        )
+    rows = [_marks_on(scene, candidate) for candidate in candidates]
+    for row, candidate in zip(rows, candidates, strict=True):
+        read = [other.score for other in proposed if _is_same(candidate, other)]
+        row["probability"] = log_odds(max(read, default=0.0))
+        row["answerable"] = log_odds(scene.answerable)
+    best_mark = max((row["mark"] for row in rows), default=0.0)
+    best_read = max((row["probability"] for row in rows), default=0.0)
+    for row in rows:
+        row["best_mark"] = best_mark
+        row["mark_beside_best"] = row["mark"] - best_mark
+        row["probability_beside_best"] = row["probability"] - best_read
     return rows
+
+
+def _marks_on(scene: Scene, candidate: Candidate) -> dict[str, float]:
+    """Return the best mark on a candidate, and in how many passages it is marked."""
+    marked = [tag for tag in scene.tagged if _is_marked(candidate, tag.span)]
+    best = max(marked, key=lambda tag: tag.span.score, default=None)
+    return {
+        "inside": log_odds(best.inside if best else 0.0),
+        "holds": log_odds(best.holds if best else 0.0),
+        "mark": log_odds(best.span.score if best else 0.0),
+        "marked_passages": math.log(max(1, len({one.span.passage.id for one in marked}))),
+    }
 
 
 def _is_marked(candidate: Candidate, span: Span) -> bool:
@@ -456,26 +461,26 @@ _YEAR_DIGITS = 4
 
 
 def find_labels(scene: Scene, answers: Sequence[Candidate]) -> list[Label | None]:
-    """The label of each answer, in the best of its passages; None where there is none, or where it says nothing that
-    the question, the answer or another answer's label does not say."""
-    labels: list[Label | None] = [None] * len(answers)
-    if scene.compact.labeller is None:
-        return labels
-    question = scene.evidence.question
+    """Return the label of each answer, in the best of its passages; None where there is none, or where it says nothing
+    that the question, the answer or another answer's label does not say."""
+    labels: dict[int, Label] = {}
+    labeller, question = scene.compact.labeller, scene.evidence.question
     places = [number for number, answer in enumerate(answers) if answer.spans]
     spans = [answers[number].spans[0] for number in places]
-    found = scene.compact.labeller.find(question, spans)
-    for number, label in zip(places, found, strict=True):
-        known = set(words(f"{question} {answers[number].answer}"))
-        if label is not None and label.sure >= _SURE_OVER:
-            if _says_something(label) and not known.issuperset(words(label.text)):
-                labels[number] = label
-    counts = Counter(_plain(label) for label in labels if label)
-    return [one if one and counts[_plain(one)] == 1 else None for one in labels]
+    found = labeller.find(question, spans) if labeller else []
+    for number, label in zip(places, found, strict=bool(labeller)):
+        if label is not None and _is_usable(label, f"{question} {answers[number].answer}"):
+            labels[number] = label
+    counts = Counter(map(_plain, labels.values()))
+    distinct = {place: one for place, one in labels.items() if counts[_plain(one)] == 1}
+    return list(map(distinct.get, range(len(answers))))
 
 
-def _says_something(label: Label) -> bool:
-    """Whether a label has a word that names something, or a year: *over* and *21* are pieces of a sentence."""
+def _is_usable(label: Label, known: str) -> bool:
+    """Whether a label is sure, and has a word that is not known and one that names something, or a year: *over* and
+    *21* are pieces of a sentence."""
+    if label.sure < _SURE_OVER or set(words(known)).issuperset(words(label.text)):
+        return False
     for word in words(label.text):
         is_year = word.isdigit() and len(word) == _YEAR_DIGITS
         if is_year or (word not in SMALL_WORDS and not word.isdigit()):
@@ -526,24 +531,24 @@ def choose_answers(scene: Scene, policy: Policy) -> list[Candidate]:
         return []
     rows = answer_features(scene, found)
     standard = _standard(scene)
-    question = scene.evidence.question
-    judged = []
-    for candidate, chance in zip(found, standard.answer.probabilities(rows), strict=True):
-        score = chance * _year_fits(question, candidate)
-        judged.append(replace(candidate, score=score))
-    best = max(range(len(judged)), key=lambda number: judged[number].score)
-    answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0]
-    answerable *= _year_fits(question, judged[best])
-    judged.sort(key=lambda candidate: -candidate.score)
-    if answerable < standard.answerable_over or judged[0].score < standard.only_over:
+    fits = [_year_fits(scene.evidence.question, candidate) for candidate in found]
+    chances = np.array(standard.answer.probabilities(rows)) * fits
+    best = int(chances.argmax())
+    answerable = scene.compact.trust.answerable.probabilities([rows[best]])[0] * fits[best]
+    if answerable < standard.answerable_over or chances[best] < standard.only_over:
         return []
+    pairs = zip(found, chances.tolist(), strict=True)
+    judged = sorted(
+        (replace(one, score=chance) for one, chance in pairs), key=lambda one: -one.score
+    )
+    return join_named_together(_considered(judged, policy)) or judged[:1]
+
+
+def _considered(judged: Sequence[Candidate], policy: Policy) -> list[Candidate]:
+    """Return the answers that are worth a rewrite, and all that reach the policy's own threshold."""
+    likely = [one for one in judged[:_MOST] if one.score >= _CONSIDERED_OVER]
     wanted = policy.threshold or 1.0
-    considered = []
-    for rank, one in enumerate(judged):
-        is_likely = rank < _MOST and one.score >= _CONSIDERED_OVER
-        if is_likely or one.score >= wanted:
-            considered.append(one)
-    return join_named_together(considered) or judged[:1]
+    return [*likely, *(one for one in judged[len(likely) :] if one.score >= wanted)]
 
 
 def _year_fits(question: str, candidate: Candidate) -> float:
@@ -571,23 +576,20 @@ def rewrite_answers(
         return [replace(reading, source="") for reading in readings]
     if not others and not _may_show_several(scene, answers, policy):
         return readings
-    targets = [locate(scene, answer, told=True) for answer in answers]
-    panel = Panel.of(scene, targets)
-    (before,) = panel.ask([question])
     labels = find_labels(scene, answers)
-    told = []
-    for reading, label in zip(readings, labels, strict=True):
-        is_sure = label is not None and label.sure >= _SHOWN_LABEL_OVER
-        told.append(replace(reading, label=label.text if label and is_sure else ""))
     proposals = propose_rewrites(question, labels)
     for own, more in zip(proposals, others, strict=False):
-        known = {key(proposal.rewrite) for proposal in own}
-        own += [one for one in more if key(one.rewrite) not in known]
-    judged = _judge_all(panel, before, proposals)
-    for number, rewrite in enumerate(together(judged, partial(added, question))):
-        if isinstance(rewrite, _JudgedRewrite):
-            told[number] = rewrite.of(told[number])
-    return told
+        own.extend(more)
+    panel = Panel.of(scene, [locate(scene, answer, told=True) for answer in answers])
+    chosen = together(_judge_all(panel, proposals), partial(added, question))
+    return list(map(_tell, readings, labels, chosen))
+
+
+def _tell(reading: Reading, label: Label | None, rewrite: Rewrite | None) -> Reading:
+    """Return a reading, so far as asked, with what tells it apart."""
+    if label is not None and label.sure >= _SHOWN_LABEL_OVER:
+        reading = replace(reading, label=label.text)
+    return rewrite.of(reading) if isinstance(rewrite, _JudgedRewrite) else reading
 
 
 def _may_show_several(scene: Scene, answers: Sequence[Candidate], policy: Policy) -> bool:
@@ -635,32 +637,29 @@ def _as_asked(scene: Scene, answer: Candidate) -> Reading:
     )
 
 
-def _judge_all(
-    panel: Panel, before: Asked, proposals: Sequence[Sequence[Proposal]]
-) -> list[list[_JudgedRewrite]]:
-    """The rewrites of each answer that may be given, best first."""
+def _judge_all(panel: Panel, proposals: Sequence[Sequence[Proposal]]) -> list[list[_JudgedRewrite]]:
+    """Return the rewrites of each answer that may be given, best first; the most promising ones are asked again."""
+    judged: list[list[_JudgedRewrite]] = [[] for _ in proposals]
+    tried: dict[tuple[int, str], str] = {}
+    for number, own in enumerate(proposals):
+        for one in sorted(own, key=lambda one: -one.promise)[:_ASKED]:
+            tried.setdefault((number, key(one.rewrite)), one.rewrite)
+    if not tried:
+        return judged
     scene = panel.scene
-    supports = [support(scene, target, policy=FOR_PEOPLE) for target in panel.targets]
-    shortlists = []
-    for own in proposals:
-        shortlists.append(sorted(own, key=lambda one: -one.promise)[:_ASKED])
-    texts = [one.rewrite for own in shortlists for one in own]
-    asked = zip(panel.ask(texts), judge_fluency(scene, texts), strict=True)
-    judged = []
-    for number, own in enumerate(shortlists):
-        rewrites = []
-        for text in (one.rewrite for one in own):
-            outcome, fluency = next(asked)
-            view = RewriteView(
-                scene.evidence.question, text, number, outcome, before, fluency, supports
-            )
-            true = scene.compact.trust.true.probabilities([view.features])[0]
-            fluent = scene.compact.trust.fluent.probabilities([view.features])[0]
-            if true >= _TRUE_OVER and fluent >= _FLUENT_OVER:
-                told = AskedAgain(outcome.own(number), outcome.other(number), fluent)
-                rewrites.append(_JudgedRewrite(text, true * fluent, asked_again=told))
-        judged.append(sorted(rewrites, key=lambda one: -one.score))
-    return judged
+    question, trust = scene.evidence.question, scene.compact.trust
+    supports = list(map(partial(support, scene, policy=FOR_PEOPLE), panel.targets))
+    before, *outcomes = panel.ask([question, *tried.values()])
+    fluencies = judge_fluency(scene, list(tried.values()))
+    for (number, _), rewrite, asked, fluency in zip(
+        tried, tried.values(), outcomes, fluencies, strict=True
+    ):
+        view = RewriteView(question, rewrite, number, asked, before, fluency, supports)
+        true, fluent = (net.probabilities([view.features])[0] for net in (trust.true, trust.fluent))
+        if true >= _TRUE_OVER and fluent >= _FLUENT_OVER:
+            told = AskedAgain(asked.own(number), asked.other(number), fluent)
+            judged[number].append(_JudgedRewrite(rewrite, true * fluent, asked_again=told))
+    return [sorted(own, key=lambda one: -one.score) for own in judged]
 
 
 def split_probable(

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeVar
@@ -512,27 +512,17 @@ def together(
     Two rewrites are alike if `alike` maps them to the same value; by default, if they have the same words.
     """
     alike = alike or key
-    # The ways of each answer: one of its rewrites, or none.
-    ways = []
-    combinations = 1.0
-    for some in options:
-        ways.append([*some, None])
-        combinations *= len(some) + 1
-    if combinations > _MOST_COMBINATIONS:
+    if math.prod(len(some) + 1 for some in options) > _MOST_COMBINATIONS:
         return _choose_greedily(options, alike)
-    best: list[Rewrite | None] = [None] * len(options)
-    best_value = -math.inf
-    for way in itertools.product(*ways):
+
+    def value(way: Iterable[Rewrite | None]) -> float:
         given = [one for one in way if one is not None]
-        names = {alike(one.question) for one in given}
-        if len(names) < len(given):
-            continue
-        missing = len(way) - len(given)
-        value = sum(one.score for one in given) - _UNANSWERED * missing
-        if value > best_value:
-            best = list(way)
-            best_value = value
-    return best
+        if len({alike(one.question) for one in given}) < len(given):
+            return -math.inf
+        return sum(one.score + _UNANSWERED for one in given)
+
+    # The ways of each answer: one of its rewrites, or none.
+    return list(max(itertools.product(*([*some, None] for some in options)), key=value))
 
 
 def _choose_greedily(
