@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 # whichsense explain: one paragraph over all readings of a question, a citation on every sentence.
 
-_RANGE = re.compile(r"(\d+)-(\d+)")
 _NOT_SHARED = ("k", "show_possible")
 
 
@@ -33,10 +31,10 @@ def _parse_range(
 ) -> tuple[int, int] | None:
     if value is None:
         return None
-    match = _RANGE.fullmatch(value)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+    least, _, most = value.partition("-")
+    if not (least.isdecimal() and most.isdecimal() and 1 <= int(least) <= int(most)):
         raise click.BadParameter("give a range of words, as in 60-100")
-    return int(match[1]), int(match[2])
+    return int(least), int(most)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -22,8 +22,6 @@ _WHOLE = re.compile(
 )
 _SERIAL_OR = re.compile(r"\s*,\s*or\s+", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+", re.IGNORECASE)
-_COMMA = re.compile(r"\s*,\s*")
-_MASK = re.compile(r"\x00(\d+)\x00")
 
 
 def say_dependence(clarification: Clarification | None) -> str:
@@ -104,15 +102,14 @@ def _split_options(text: str, expected: int | None) -> list[str]:
         masked_texts.append(match[0])
         return f"\x00{len(masked_texts) - 1}\x00"
 
-    def unmask(match: re.Match[str]) -> str:
-        return masked_texts[int(match[1])]
+    options = _split_masked(_WHOLE.sub(mask, text), expected)
+    for number, whole in enumerate(masked_texts):
+        options = [option.replace(f"\x00{number}\x00", whole) for option in options]
+    return [option.strip() for option in options if option.strip()]
 
-    options = []
-    for piece in _split_masked(_WHOLE.sub(mask, text), expected):
-        option = _MASK.sub(unmask, piece).strip()
-        if option:
-            options.append(option)
-    return options
+
+def _at_commas(text: str) -> list[str]:
+    return [piece.strip() for piece in text.split(",")]
 
 
 def _split_masked(masked: str, expected: int | None) -> list[str]:
@@ -120,14 +117,14 @@ def _split_masked(masked: str, expected: int | None) -> list[str]:
     *heads, tail = _SERIAL_OR.split(masked)
     pieces: list[str] = []
     for head in heads:
-        pieces.extend(_COMMA.split(head))
+        pieces += _at_commas(head)
     if heads:
         pieces.append(tail)
     else:  # "film or book", "a, b or c"
-        pieces.extend(_COMMA.split(tail))
+        pieces += _at_commas(tail)
         pieces[-1:] = _OR.split(pieces[-1])
     if expected and heads and len(pieces) < expected:
-        pieces[-1:] = _COMMA.split(pieces[-1])
+        pieces[-1:] = _at_commas(pieces[-1])
     while expected and len(pieces) > expected:
         pieces[-2:] = [f"{pieces[-2]}, {pieces[-1]}"]
     return pieces
