@@ -87,9 +87,7 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
     """Compare files with the catalog: checksum, count, schema of every record. Without NAMES: all that are present."""
     from whichsense.lab import datasets
 
-    if not names:
-        known = datasets.names()
-        names = [one for one in known if datasets.find(datasets.entry(one), data_dir)]
+    names = names or _present(data_dir)
     if not names:
         folder = datasets.data_folder(data_dir)
         click.echo(f"No dataset is in '{folder}'. See: whichsense data list", err=True)
@@ -104,6 +102,14 @@ def check(names: Sequence[str], as_json: bool, data_dir: Path | None) -> None:
         _print_json(rows)
     # Exit status 1 lets a script notice.
     sys.exit(0 if all(row["ok"] for row in rows) else 1)
+
+
+def _present(data_dir: Path | None) -> list[str]:
+    """Return the names of the datasets that are there."""
+    from whichsense.lab import datasets
+
+    known = datasets.names()
+    return [one for one in known if datasets.find(datasets.entry(one), data_dir)]
 
 
 def _checked_line(report: CheckReport) -> str:

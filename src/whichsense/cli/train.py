@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +19,10 @@ from whichsense.cli.evidence import (
     spread_options,
     use_executor,
 )
+
+if TYPE_CHECKING:
+    from whichsense.lab.train.loop import Trained
+
 
 # whichsense train: a model from a recipe.
 
@@ -64,11 +70,7 @@ def command(
     executor = use_executor(cluster, workers, gpus)
     if sweep:
         folder = out or Path("runs") / f"{recipe.stem}-sweep"
-        for change, run in train_sweep(
-            recipe, folder, changes, sweep, tiny=tiny, executor=executor
-        ):
-            line = {"change": change, "model": str(run.model), "metrics": run.metrics}
-            print(json.dumps(line), flush=True)
+        _print_runs(train_sweep(recipe, folder, changes, sweep, tiny=tiny, executor=executor))
         return
     with spread_over(executor) if cluster else nullcontext():
         trained = train_recipe(recipe, out, changes, tiny=tiny, say=say)
@@ -87,6 +89,12 @@ def command(
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in trained.metrics.items())
     steps = f"step {trained.best_step:,} of {trained.steps:,}"
     print(f"{trained.model}: {steps}, {numbers}")
+
+
+def _print_runs(runs: Iterable[tuple[str, Trained]]) -> None:
+    for change, run in runs:
+        line = {"change": change, "model": str(run.model), "metrics": run.metrics}
+        print(json.dumps(line), flush=True)
 
 
 def _has_lists(recipe: Path, changes: tuple[str, ...], tiny: bool) -> bool:

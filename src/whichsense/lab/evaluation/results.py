@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +189,8 @@ class Measures:
 
     @property
     def intervals(self) -> dict[str, Interval]:
+        if not self._statistics:
+            return {}
         return bootstrap_intervals(self.columns, self._statistics)
 
     def result(
@@ -207,11 +210,6 @@ class Measures:
 def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[float]:
     """Return one number of each question."""
     return [row[name] for row in rows]
-
-
-def mean(values: Sequence[float]) -> float | None:
-    """Return the mean; None where there are no values."""
-    return sum(values) / len(values) if values else None
 
 
 # Read gold questions from files or objects, and reject what cannot be scored.
@@ -304,33 +302,46 @@ class Benchmark:
         """Give each gold id its prediction; None where it is missing or empty and that is allowed."""
         where = input_name(predictions, "predictions")
         table = read_predictions(predictions, list(gold), answers_only=self.answers_only)
-        unknown = [key for key in table if key not in gold]
+        unknown = list(filterfalse(gold.__contains__, table))
         if unknown:
             raise BadInput(
                 f"'{where}': ids that are not in the gold file: {describe_ids(unknown)}. Is it the right gold file?"
             )
-        absent: list[Any] = [[], ""] if self.no_text else [[]]
-        missing = [key for key in gold if key not in table]
-        empty = [key for key in gold if key in table and table[key] in absent]
-        for problem, keys in (("missing ids", missing), ("empty predictions", empty)):
-            if keys and not allow_missing:
-                raise BadInput(
-                    f"'{where}': {problem}: {describe_ids(keys)}. "
-                    "Add --allow-missing (in Python allow_missing=True) to score them as zero."
-                )
-        parsed: dict[str, Any] = dict.fromkeys(gold)
+        missing = list(filterfalse(table.__contains__, gold))
+        empty = [key for key in gold if table.get(key, 0) in self._absent]
+        if not allow_missing:
+            _refuse_gaps(where, {"missing ids": missing, "empty predictions": empty})
+        gaps = {*missing, *empty}
+        parsed = self._parse_all({key: table[key] for key in gold if key not in gaps}, where)
+        if not parsed:
+            raise BadInput(f"'{where}': not one of the {len(gold)} questions has a prediction.")
+        return dict.fromkeys(gold) | parsed
+
+    @property
+    def _absent(self) -> list[Any]:
+        return [[], ""] if self.no_text else [[]]
+
+    def _parse_all(self, predictions: Mapping[str, Any], where: str) -> dict[str, Any]:
+        parsed = {}
         problems: dict[str, str] = {}
-        for key in gold.keys() - {*missing, *empty}:
+        for key, value in predictions.items():
             try:
-                parsed[key] = self.parse(table[key])
+                parsed[key] = self.parse(value)
             except TypeError as error:  # collected, so that the message counts them
                 problems[key] = str(error)
         if problems:
-            wrong = [key for key in gold if key in problems]
-            raise BadInput(f"'{where}': wrong type: {describe_ids(wrong)}. {problems[wrong[0]]}")
-        if len(missing) + len(empty) == len(gold):
-            raise BadInput(f"'{where}': not one of the {len(gold)} questions has a prediction.")
+            first = next(iter(problems.values()))
+            raise BadInput(f"'{where}': wrong type: {describe_ids(problems)}. {first}")
         return parsed
+
+
+def _refuse_gaps(where: str, gaps: Mapping[str, Sequence[str]]) -> None:
+    for problem, keys in gaps.items():
+        if keys:
+            raise BadInput(
+                f"'{where}': {problem}: {describe_ids(keys)}. "
+                "Add --allow-missing (in Python allow_missing=True) to score them as zero."
+            )
 
 
 # Compare two systems on the same questions: is one better, or may the difference be chance?

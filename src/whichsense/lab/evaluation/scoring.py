@@ -66,6 +66,15 @@ def _score_ambignq(
         for key, question in golds.items()
     }
     rows = list(questions.values())
+    measures = _measure_pairs(rows, names)
+    answers = sum(len(one.answers) for one in predictions.values() if one)
+    measures.put("answers_per_question", answers / len(golds))
+    notes = () if has_questions else (_NO_QUESTIONS,)
+    n_multi = sum(column(rows, "multi"))
+    return measures.result(questions, {"variant": variant}, notes, n_multi=int(n_multi))
+
+
+def _measure_pairs(rows: Sequence[Scores], names: Sequence[str]) -> Measures:
     measures = Measures(rows, n_multi=column(rows, "multi"), f1_ans=column(rows, "f1_ans"))
     measures.ratio("f1_ans")
     # Over the questions of which no annotator gave a single answer, as in the paper.
@@ -77,11 +86,7 @@ def _score_ambignq(
     # Comb., by which the AmbigQA leaderboard ranks systems (REFUEL).
     f1_ans, f1_edit = measures.metrics["f1_ans"] or 0.0, measures.metrics["f1_edit"]
     measures.put("comb", None if f1_edit is None else f1_ans + f1_edit)
-    answers = sum(len(one.answers) for one in predictions.values() if one)
-    measures.put("answers_per_question", answers / len(golds))
-    notes = () if has_questions else (_NO_QUESTIONS,)
-    n_multi = sum(column(rows, "multi"))
-    return measures.result(questions, {"variant": variant}, notes, n_multi=int(n_multi))
+    return measures
 
 
 def _score_pairs(

@@ -230,22 +230,29 @@ def _score_answers(
         key: _score_options(one, given[key], own)
         for (key, one), own in zip(golds.items(), overlaps, strict=True)
     }
-    by_group = dict(zip(_GROUPS, zip(*overlaps, strict=True), strict=True))
-    measures = Measures(list(questions.values()))
-    for group, own in by_group.items():
-        _take_overlaps(measures, group, own)
-    for name in (*_PER_QUESTION, "asked", "included", "included_of"):
-        measures.columns[name] = column(questions.values(), name)
-    for group, own in by_group.items():
-        _put_overlaps(measures, group, own)
-    measures.ratio("accuracy", "included", "included_of")
-    for name in ("asked", *_PER_QUESTION):
-        measures.ratio(name)
+    measures = _measure_answers(list(questions.values()), overlaps)
     answers = [one.options for one in given.values()]
     measures.put("distinct_answers_released", metrics.distinct_answers_released(answers))
     left_out = len(every) - len(golds)
     notes = [f"Left out, without known answers: {left_out}."] if left_out else []
     return measures.result(questions, {"variant": variant}, notes)
+
+
+def _measure_answers(
+    rows: Sequence[dict[str, Any]], overlaps: Sequence[tuple[Overlap, ...]]
+) -> Measures:
+    by_group = dict(zip(_GROUPS, zip(*overlaps, strict=True), strict=True))
+    measures = Measures(rows)
+    for group, own in by_group.items():
+        _take_overlaps(measures, group, own)
+    for name in (*_PER_QUESTION, "asked", "included", "included_of"):
+        measures.columns[name] = column(rows, name)
+    for group, own in by_group.items():
+        _put_overlaps(measures, group, own)
+    measures.ratio("accuracy", "included", "included_of")
+    for name in ("asked", *_PER_QUESTION):
+        measures.ratio(name)
+    return measures
 
 
 def _overlaps(

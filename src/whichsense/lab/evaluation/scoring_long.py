@@ -140,9 +140,10 @@ def _score_asqa(
     settings["judge"] = str(getattr(judge, "name", "own"))
     cited = _score_citations(rows, answers, judge)
     result = measures.result(questions, settings, notes)
-    more = cited.intervals if cited.metrics else {}
     return replace(
-        result, metrics=measures.metrics | cited.metrics, intervals={**result.intervals, **more}
+        result,
+        metrics=measures.metrics | cited.metrics,
+        intervals={**result.intervals, **cited.intervals},
     )
 
 

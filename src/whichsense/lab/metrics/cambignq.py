@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from operator import add, itemgetter
+from itertools import starmap
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from whichsense.errors import BadInput
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 # together.
 
 _INVALID = "invalid form"
-
-_Table = list[list[float]]  # one row per gold string, one column per predicted string
 
 
 @frozen
@@ -82,6 +81,13 @@ def _common_substring(one: str, other: str) -> int:
     return matcher.find_longest_match(0, len(one), 0, len(other)).size
 
 
+def _shares(names: Sequence[str], predicted: str) -> tuple[float, float]:
+    """Return the shares of a predicted string and of a gold name that both have: the first name that shares most."""
+    sizes = [_common_substring(name, predicted) for name in names]
+    size = max(sizes)
+    return _share(size, predicted), _share(size, names[sizes.index(size)])
+
+
 def _share(length: int, text: str) -> float:
     return length / len(text) if length else 0.0
 
@@ -94,27 +100,19 @@ def _overlap(
         # Two empty lists agree; one empty list scores zero.
         score = float(len(predicted) == len(gold))
         return Overlap(score, score, *sizes)
-    precision: _Table = []
-    recall: _Table = []
-    for names in gold:
-        # Of each predicted string, the first of the names that share most with it.
-        shared = [
-            max(((_common_substring(name, other), name) for name in names), key=itemgetter(0))
-            for other in predicted
-        ]
-        precision.append(
-            [_share(size, other) for (size, _), other in zip(shared, predicted, strict=True)]
-        )
-        recall.append([_share(size, name) for size, name in shared])
+    shares = [[_shares(names, other) for other in predicted] for names in gold]
+    return Overlap(*_best_sums(shares, one_assignment), *sizes)
+
+
+def _best_sums(
+    shares: Sequence[Sequence[tuple[float, float]]], one_assignment: bool
+) -> tuple[float, float]:
+    """Sum the shares of the strings that fit together best, of predicted and of gold ones."""
+    precision, recall = ([[pair[part] for pair in row] for row in shares] for part in range(2))
     if not one_assignment:
-        return Overlap(best_total(precision), best_total(recall), *sizes)
-    both = [
-        list(map(add, precision_row, recall_row))
-        for precision_row, recall_row in zip(precision, recall, strict=True)
-    ]
-    pairs = best_assignment(both)
-    precision_sum = sum(precision[i][j] for i, j in pairs)
-    return Overlap(precision_sum, sum(recall[i][j] for i, j in pairs), *sizes)
+        return best_total(precision), best_total(recall)
+    pairs = best_assignment([list(starmap(add, row)) for row in shares])
+    return sum(precision[i][j] for i, j in pairs), sum(recall[i][j] for i, j in pairs)
 
 
 def ratio(overlaps: Sequence[Overlap]) -> MicroAverage:

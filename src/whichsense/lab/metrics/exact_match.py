@@ -127,17 +127,21 @@ def answer_ranks(answers: Sequence[Sequence[str]], texts: Sequence[str]) -> list
     """
     ranks: list[int | None] = [None] * len(answers)
     # Blanks around an alias and around a text make a substring a match of whole words.
-    forms = [[f" {form} " for form in map(normal_form, aliases) if form] for aliases in answers]
-    missing = [number for number, own in enumerate(forms) if own]
+    forms = list(map(_padded_forms, answers))
+    missing = {number for number, own in enumerate(forms) if own}
     for rank, text in enumerate(texts, 1):
         if not missing:
             break
         padded = f" {normalize(text)} "
-        for number in missing:
-            if any(form in padded for form in forms[number]):
-                ranks[number] = rank
-        missing = [number for number in missing if ranks[number] is None]
+        found = {number for number in missing if any(form in padded for form in forms[number])}
+        missing -= found
+        for number in found:
+            ranks[number] = rank
     return ranks
+
+
+def _padded_forms(aliases: Sequence[str]) -> list[str]:
+    return [f" {form} " for form in map(normal_form, aliases) if form]
 
 
 def _found_within(ranks: Sequence[int | None], k: int) -> int:
