@@ -366,7 +366,10 @@ def build_batch(marked: Sequence[Marked]) -> TagBatch:
         types,
         torch.from_numpy(marks),
         mask,
-        *map(torch.from_numpy, (usable, wanted, answers, places)),
+        torch.from_numpy(usable),
+        torch.from_numpy(wanted),
+        torch.from_numpy(answers),
+        torch.from_numpy(places),
     )
 
 

@@ -115,11 +115,12 @@ class Attention(nn.Module):
         self.output = linear(config.width, config.width)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        parts = []
-        for layer in (self.query, self.key, self.value):
-            # Pairs × heads × tokens × head width
-            parts.append(layer(states).unflatten(-1, (self.heads, -1)).transpose(-3, -2))
-        context = F.scaled_dot_product_attention(*parts, mask)
+        # Pairs × heads × tokens × head width
+        query, key, value = (
+            layer(states).unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+            for layer in (self.query, self.key, self.value)
+        )
+        context = F.scaled_dot_product_attention(query, key, value, mask)
         output: Tensor = self.output(context.transpose(-3, -2).flatten(-2))
         return output
 

@@ -40,14 +40,6 @@ def settle(answers: Sequence[Candidate], similar: float) -> list[list[Candidate]
     first.
 
     Two documents are about the same thing where they share at least `similar` of the shorter one's content words.
-
-    >>> def said(answer, score, text):
-    ...     return Candidate(answer, score, (Span(Passage("", "", text), 0, 0),))
-    >>> tower, wall = "The tower in Ghent, of grey stone, was built in {}.", "The long wall of York dates from {}."
-    >>> answers = [said("1313", 0.8, tower.format(1313)), said("1900", 0.9, tower.format(1900)),
-    ...            said("1313", 0.7, "Ghent began its tower in 1313."), said("71", 0.6, wall.format(71))]
-    >>> [group[0].answer for group in settle(answers, similar=0.8)]
-    ['1313', '71']
     """
     groups: list[list[Candidate]] = []
     for answer in sorted(answers, key=lambda one: -one.score):
