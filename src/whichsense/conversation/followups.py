@@ -99,23 +99,19 @@ class Topic:
     @property
     def thing(self) -> str:
         """Return what "it" stands for: the subject of the passage, what was named, or a phrase of the question."""
-        title = self._title
+        title, named = self._title, self.named
         subject = subject_of(self.passage) if self.passage and title else ""
-        if subject and stems(_bare(self.named)) <= stems(subject):
+        if subject and stems(_bare(named)) <= stems(subject):
             return self._asked_beside(subject, title) or subject
         if self._is_name:
-            return self.named
-        phrase = self.phrase if self._is_case or self._is_source else ""
-        if self._is_case and stems(phrase) <= stems(title):
-            phrase = subject or phrase  # the question's word for it
-        known = (
-            phrase,
-            subject,
-            "" if self._is_case else self.named,
-            _name_in(self.question),
-            self.phrase,
-        )
-        return next(filter(None, known), "")
+            return named
+        phrase = self.phrase
+        if self._is_case:
+            # The question's word for it, or what else its document is about.
+            known = (subject, phrase) if stems(phrase) <= stems(title) else (phrase, subject)
+        else:
+            known = (phrase, named) if self._is_source else (subject, named)
+        return next(filter(None, (*known, _name_in(self.question), phrase)), "")
 
     @property
     def _title(self) -> str:
