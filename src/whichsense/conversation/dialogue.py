@@ -518,7 +518,11 @@ def _search(
             named = naming(wanted, case, anywhere=True)
             if named:
                 return intent, found, tuple(named[:1])
-        spoken = tuple(one for one in found.readings if speaks_of(words, one))
+        spoken = tuple(
+            one
+            for one in found.readings
+            if speaks_of(words, one) and not is_of_another(wanted, one)
+        )
         if spoken:
             break
     return intent, replace(found, readings=spoken), ()
