@@ -119,9 +119,11 @@ class Topic:
         return next(iter(self.titles)) if self.passage and len(self.titles) < 2 else ""
 
     def _asked_beside(self, subject: str, title: str) -> str:
-        """The phrase of the question that a document is about, where its title also has another name: a firm's."""
+        """The phrase of the question that a document is about, where its title begins with another name: a firm's."""
         asked = stems(self.phrase)
-        is_beside = not self.named and asked.isdisjoint(stems(subject))
+        is_beside = (
+            not self.named and title.startswith(subject) and asked.isdisjoint(stems(subject))
+        )
         return self.phrase if is_beside and asked <= stems(title) else ""
 
     @property
