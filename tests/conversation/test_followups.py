@@ -264,8 +264,8 @@ def test_the_written_conversations_are_whole() -> None:
     """`benchmarks/conversations.py` holds them."""
     path = Path(__file__).with_name("conversations.jsonl")
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    assert len({row["id"] for row in rows}) == len(rows) == 30
+    assert len({row["id"] for row in rows}) == len(rows) == 70
     for row in rows:
-        assert row["corpus"] in ("sample", "handbook", "boatyard")
+        assert row["corpus"] in ("sample", "handbook", "boatyard", "coldstore")
         assert len(row["turns"]) >= 3
         assert all(turn["say"] and turn["right"] for turn in row["turns"])

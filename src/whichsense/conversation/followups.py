@@ -230,15 +230,16 @@ def resolved(question: str, topic: Topic) -> str:
 
 def resolutions(question: str, topic: Topic) -> list[str]:
     """Return the question with its pronoun replaced by each that it may stand for, the likeliest first: "her" is who
-    was the answer, or who was asked about."""
+    was the answer, or who was asked about; "it" is the thing, or what named it."""
     person = topic.answer or topic.thing, _name_in(topic.question)
     if not stems(question).isdisjoint(stems(topic.question)):
         person = person[::-1]  # "Who plays Anita?", "and who played her in the musical?"
-    names = (person, (topic.things,), (topic.thing,), (topic.place,))
+    thing = topic.thing, _bare(topic.named)
+    names = (person, (topic.things,), thing, (topic.place,))
     for pattern, known in zip(_PRONOUNS, names, strict=True):
         pronoun = pattern.search(question)
         if pronoun:
-            return [_replaced(question, pronoun, name) for name in known if name]
+            return [_replaced(question, pronoun, name) for name in dict.fromkeys(known) if name]
     return []
 
 
