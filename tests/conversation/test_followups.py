@@ -218,6 +218,22 @@ def test_the_sentence_says_which_answer_words_name() -> None:
     assert answers(reply(pipeline, begun, "in the week of 12 May")) == ["Imke Sand"]
 
 
+def test_another_item_of_a_list_is_not_what_words_name() -> None:
+    """The sentence has Malta, and the answer is Finland's."""
+    policy = passage_hit("Working days a year: Finland 27, Austria 26, Malta 29.", "Leave")
+    reader = FakeReader({"Finland": "27"})
+    pipeline = harbour(retriever=FakeRetriever([policy]), reader=reader, clarifier=None)
+    begun = begin(pipeline, "How many days of leave do we have?")
+    assert answers(reply(pipeline, begun, "in Finland")) == ["27"]
+    assert not answers(reply(pipeline, begun, "in Malta"))
+
+
+def test_what_was_offered_before_can_be_named_in_what_follows() -> None:
+    said = ("When was it released?", "the canoe", "what does it weigh?")
+    assert answers(talk(*said)) == ["27.8 kg"]
+    assert answers(talk(*said, "and the oldest one?")) == ["21.5 kg"]
+
+
 def test_a_name_that_goes_on_is_a_question_where_no_option_has_it() -> None:
     asked = talk("What does it weigh?", "and the Wherry?")
     assert asked.last.intent.kind == "question"
@@ -248,8 +264,8 @@ def test_the_written_conversations_are_whole() -> None:
     """`benchmarks/conversations.py` holds them."""
     path = Path(__file__).with_name("conversations.jsonl")
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    assert len({row["id"] for row in rows}) == len(rows) == 30
+    assert len({row["id"] for row in rows}) == len(rows) == 70
     for row in rows:
-        assert row["corpus"] in ("sample", "handbook", "boatyard")
+        assert row["corpus"] in ("sample", "handbook", "boatyard", "coldstore")
         assert len(row["turns"]) >= 3
         assert all(turn["say"] and turn["right"] for turn in row["turns"])

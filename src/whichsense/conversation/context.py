@@ -39,14 +39,23 @@ def in_context(
     named = naming(wanted, case)
     beside = _from_titles(topic.titles, case)
     if not named and not wanted <= stems(case.question):
-        found = find(pipeline, narrowed(case.question, topic.name, "for"), limits)
-        by_name = naming(wanted, found) or ([] if beside else _from_titles(topic.titles, found))
-        by_name = [one for one in by_name if speaks_of(case.question, one)]
+        found, by_name = _by_name(pipeline, case, topic, limits)
         if _outrank(by_name, beside, case):
             return _showing(found, by_name, topic)
     if named or beside:
         return _showing(case, named or beside, topic)
     return case if points_back or _is_known(case, topic) else None
+
+
+def _by_name(
+    pipeline: Pipeline, case: Case, topic: Topic, limits: Limits
+) -> tuple[Case, list[Reading]]:
+    """What the question with the topic's name finds, and which of it is about the topic and the question."""
+    found = find(pipeline, narrowed(case.question, topic.name, "for"), limits)
+    named = naming(stems(topic.name), found)
+    if not named and not _from_titles(topic.titles, case):
+        named = _from_titles(topic.titles, found)
+    return found, [one for one in named if speaks_of(case.question, one)]
 
 
 def _is_known(case: Case, topic: Topic) -> bool:

@@ -463,26 +463,43 @@ def _with_own_words(exchange: Exchange, turn: Turn) -> Conversation:
     """The next turn for a reply in words that no option has, or has in part: what they name is searched for."""
     conversation, said = exchange.conversation, turn.said
     is_open = conversation.last.pending or turn.intent.kind == CHOOSE
-    topic = topic_of(conversation)
-    offered = _offered_before(said, conversation) if goes_on(said) else ""
+    offered = _offered_before(said, conversation)
     if not offered and not says_something(said):
         answered = replace(turn, shown=MORE, message=_NEXT)
         return conversation.with_turn(exchange.answer(turn) if is_open else answered)
     if not (is_open or offered or _goes_on(said, conversation)):
-        intent = Intent(QUESTION, question=resolved(said, topic))
+        intent = Intent(QUESTION, question=resolved(said, topic_of(conversation)))
         return _asked(exchange, replace(turn, intent=intent))
-    questions = [about(topic, offered) if offered else completed(said, topic)]
-    if goes_on(said):
-        questions += filter(None, [instead(offered or own_words(said), topic)])
-    intent, found, readings = _search(exchange, offered or own_words(said), questions)
+    return _looked_for(exchange, turn, offered, is_open and not continues(said))
+
+
+def _looked_for(exchange: Exchange, turn: Turn, offered: str, chooses: bool) -> Conversation:
+    """The next turn with what a reply's words, or the option that they name, find; with the options that they fit in
+    part if a person `chooses`, else with the answer to a question about them."""
+    conversation, said = exchange.conversation, turn.said
+    words = offered or own_words(said)
+    questions = _questions_of(said, offered, topic_of(conversation))
+    intent, found, readings = _search(exchange, words, questions)
     if readings:
-        case = exchange.case if exchange.case.readings or not found else found
-        turn = replace(turn, intent=intent, shown=ANSWER, readings=readings)
-        message = f"Taken as: {intent.named}."
-        return replace(conversation, case=case).with_turn(replace(turn, message=message))
-    if is_open and not continues(said):
+        return _taken_as(exchange, replace(turn, intent=intent, readings=readings), found)
+    if chooses:
         return conversation.with_turn(exchange.answer(_without_others(exchange, turn)))
     return _asked(exchange, replace(turn, intent=replace(intent, kind=QUESTION)), found)
+
+
+def _questions_of(said: str, offered: str, topic: Topic) -> list[str]:
+    """The questions that a few words may mean, the likeliest first; `offered` is the option that they name."""
+    first = about(topic, offered) if offered else completed(said, topic)
+    second = instead(offered or own_words(said), topic) if goes_on(said) else ""
+    return list(filter(None, (first, second)))
+
+
+def _taken_as(exchange: Exchange, turn: Turn, found: Case | None) -> Conversation:
+    """The next turn with the reading that a reply's words name."""
+    case = exchange.case if exchange.case.readings or not found else found
+    message = f"Taken as: {turn.intent.named}."
+    turn = replace(turn, shown=ANSWER, message=message)
+    return replace(exchange.conversation, case=case).with_turn(turn)
 
 
 def _search(
@@ -501,7 +518,11 @@ def _search(
             named = naming(wanted, case, anywhere=True)
             if named:
                 return intent, found, tuple(named[:1])
-        spoken = tuple(one for one in found.readings if speaks_of(words, one))
+        spoken = tuple(
+            one
+            for one in found.readings
+            if speaks_of(words, one) and not is_of_another(wanted, one)
+        )
         if spoken:
             break
     return intent, replace(found, readings=spoken), ()
@@ -522,7 +543,9 @@ def _without_others(exchange: Exchange, turn: Turn) -> Turn:
 
 def _offered_before(said: str, conversation: Conversation) -> str:
     """The name of the one option of an earlier question that words choose; empty if they choose none."""
-    for turn in () if conversation.last.pending else reversed(conversation.turns):
+    if conversation.last.pending or not goes_on(said):
+        return ""
+    for turn in reversed(conversation.turns):
         offered = turn.clarification
         if offered is None:
             continue
@@ -577,11 +600,7 @@ def _intent_of(said: str, conversation: Conversation) -> Intent:
     if case is None:
         return Intent(QUESTION, question=said)
     asks = is_question(plain(said))
-    part, thing = fronted(said, topic)
-    if not conversation.last.pending:
-        part = part or fragment(said, topic)
-    if conversation.last.shown == MORE and says_something(said) and not asks:
-        part = completed(said, topic)
+    part, thing = _part_of(said, conversation, topic)
     if part:
         return Intent(QUESTION, question=part, named=thing)
     clarification = conversation.clarification or offer_each(case.readings)
@@ -593,6 +612,16 @@ def _intent_of(said: str, conversation: Conversation) -> Intent:
         is_asked = asks and not proposal(plain(said))
         return Intent(QUESTION, question=said) if is_asked else Intent(UNCLEAR, score=0.0)
     return intent
+
+
+def _part_of(said: str, conversation: Conversation, topic: Topic) -> tuple[str, str]:
+    """The question of which a person says a part, and what it names; empty strings where all of it is said."""
+    if conversation.last.shown == MORE and says_something(said) and not is_question(plain(said)):
+        return completed(said, topic), ""
+    part, thing = fronted(said, topic)
+    if not part and not conversation.last.pending:
+        part = fragment(said, topic)
+    return part, thing
 
 
 def _case_of(conversation: Conversation) -> Case:

@@ -99,23 +99,19 @@ class Topic:
     @property
     def thing(self) -> str:
         """Return what "it" stands for: the subject of the passage, what was named, or a phrase of the question."""
-        title = self._title
+        title, named = self._title, self.named
         subject = subject_of(self.passage) if self.passage and title else ""
-        if subject and stems(_bare(self.named)) <= stems(subject):
+        if subject and stems(_bare(named)) <= stems(subject):
             return self._asked_beside(subject, title) or subject
         if self._is_name:
-            return self.named
-        phrase = self.phrase if self._is_case or self._is_source else ""
-        if self._is_case and stems(phrase) <= stems(title):
-            phrase = subject or phrase  # the question's word for it
-        known = (
-            phrase,
-            subject,
-            "" if self._is_case else self.named,
-            _name_in(self.question),
-            self.phrase,
-        )
-        return next(filter(None, known), "")
+            return named
+        phrase = self.phrase
+        if self._is_case:
+            # The question's word for it, or what else its document is about.
+            known = (subject, phrase) if stems(phrase) <= stems(title) else (phrase, subject)
+        else:
+            known = (phrase, named) if self._is_source else (subject, named)
+        return next(filter(None, (*known, _name_in(self.question), phrase)), "")
 
     @property
     def _title(self) -> str:
@@ -123,9 +119,11 @@ class Topic:
         return next(iter(self.titles)) if self.passage and len(self.titles) < 2 else ""
 
     def _asked_beside(self, subject: str, title: str) -> str:
-        """The phrase of the question that a document is about, where its title also has another name: a firm's."""
+        """The phrase of the question that a document is about, where its title begins with another name: a firm's."""
         asked = stems(self.phrase)
-        is_beside = not self.named and asked.isdisjoint(stems(subject))
+        is_beside = (
+            not self.named and title.startswith(subject) and asked.isdisjoint(stems(subject))
+        )
         return self.phrase if is_beside and asked <= stems(title) else ""
 
     @property
@@ -232,15 +230,16 @@ def resolved(question: str, topic: Topic) -> str:
 
 def resolutions(question: str, topic: Topic) -> list[str]:
     """Return the question with its pronoun replaced by each that it may stand for, the likeliest first: "her" is who
-    was the answer, or who was asked about."""
+    was the answer, or who was asked about; "it" is the thing, or what named it."""
     person = topic.answer or topic.thing, _name_in(topic.question)
     if not stems(question).isdisjoint(stems(topic.question)):
         person = person[::-1]  # "Who plays Anita?", "and who played her in the musical?"
-    names = (person, (topic.things,), (topic.thing,), (topic.place,))
+    thing = topic.thing, _bare(topic.named)
+    names = (person, (topic.things,), thing, (topic.place,))
     for pattern, known in zip(_PRONOUNS, names, strict=True):
         pronoun = pattern.search(question)
         if pronoun:
-            return [_replaced(question, pronoun, name) for name in known if name]
+            return [_replaced(question, pronoun, name) for name in dict.fromkeys(known) if name]
     return []
 
 

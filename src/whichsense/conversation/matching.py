@@ -278,6 +278,11 @@ class Profile:
     def squeezed(self) -> str:
         return squeezed(plain(self.label.text))
 
+    @cached_property
+    def numbers(self) -> set[float | None]:
+        """The numbers of the label."""
+        return {token.number for token in self.label.tokens}
+
     @property
     def fields(self) -> tuple[Field, ...]:
         return (self.label, *self.others, *self.titles)
@@ -451,12 +456,8 @@ class Matcher:
         if not tokens or not self.profiles:
             return [], 0.0
         table = np.array([self._qualities(token) for token in tokens])
-        best_of = table.max(axis=1)
-        years = np.array([1000 <= (token.number or 0) <= 2100 for token in tokens])
-        if (years & (best_of <= 0)).any():
-            return [], 0.0  # another year than any option's
         weights = self._weights(tokens, table)
-        if not weights.any():
+        if weights is None or not weights.any():
             return [], 0.0
         scores = weights @ table / weights.sum()
         best = float(scores.max())
@@ -466,9 +467,13 @@ class Matcher:
         ids = self._fully_named(ids, tokens) or ids
         return (ids, best) if len(ids) < len(self.profiles) else ([], 0.0)
 
-    def _weights(self, tokens: Sequence[Token], table: np.ndarray) -> np.ndarray:
-        """How much each token counts; a word that fits all options alike tells nothing."""
+    def _weights(self, tokens: Sequence[Token], table: np.ndarray) -> np.ndarray | None:
+        """How much each token counts; a word that fits all options alike tells nothing. None where a token is another
+        year than any option's."""
         best_of = table.max(axis=1)
+        years = np.array([1000 <= (token.number or 0) <= 2100 for token in tokens])
+        if (years & (best_of <= 0)).any():
+            return None
         repeated = np.array([token.stem in self.asked for token in tokens])
         weights = np.where(best_of > 0, 1.0, np.where(repeated, 0.0, _UNMATCHED))
         weights[(table.min(axis=1) >= best_of - 1e-6) & (best_of > 0)] = 0.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, filterfalse
+from operator import attrgetter
 
 from whichsense.conversation.matching import (
     Matcher,
@@ -125,9 +126,9 @@ def _place(tokens: Sequence[Token], count: int) -> int:
     """The position that tokens name, from 1; 0 if they name none."""
     numbers = [one.number for one in tokens if one.number and not one.is_short_year]
     if numbers:
-        return int(numbers[0]) if numbers[0].is_integer() else 0
+        return int(numbers[0]) * numbers[0].is_integer()
     words = {token.text for token in tokens}
-    middle = (count + 1) // 2 if count % 2 else 0
+    middle = (count + 1) // 2 * (count % 2)
     for known, place in ((LAST_WORDS, count), (FIRST_WORDS, 1), (MIDDLE_WORDS, middle)):
         if place and words & known:
             return place
@@ -198,9 +199,10 @@ def select(text: str, matcher: Matcher) -> Selection:
         if selection.ids:
             (excluded if is_negated else named).update(selection.ids)
             scores.append(selection.score)
+    if not scores:
+        return NOTHING
     kept = (named or set(matcher.ids)) - excluded
-    ids = tuple(one for one in matcher.ids if one in kept)
-    return Selection(ids, min(scores)) if scores else NOTHING
+    return Selection(tuple(filter(kept.__contains__, matcher.ids)), min(scores))
 
 
 def _negated(clause: str) -> tuple[str, str, str]:
@@ -294,17 +296,18 @@ def _counted(clause: str, matcher: Matcher) -> Selection:
 def _by_order(clause: str, matcher: Matcher) -> Selection:
     """ "the newest film", "the second oldest", "the biggest"."""
     tokens = matcher.tokens(clause)
-    found = [one.text for one in tokens if one.text in TIME_ORDER | SIZE_ORDER]
-    # "most recent" is about time: the word behind "most" decides.
-    word = min(found, key="most".__eq__, default="")
-    if not word or word in matcher.label_words:
+    found = (TIME_ORDER | SIZE_ORDER).keys() & {one.text for one in tokens}
+    # "most recent" is about time: the other word decides.
+    word = min(found, key=lambda one: (one == "most", one), default="")
+    if word in ("", *matcher.label_words):
         return NOTHING
     rest = [one for one in tokens if one.text not in (word, "most", "least", "more")]
-    ordinals = [one for one in rest if one.is_ordinal]
+    ordinals = list(filter(attrgetter("is_ordinal"), rest))
     place = int(ordinals[0].number or 1) if ordinals else 1
     named, _ = matcher.meant([one for one in matcher.content(rest) if one not in ordinals])
-    ranked = _ranked(word, matcher, named or matcher.ids)
-    return Selection(tuple(chain(*ranked[place - 1 : place])), 0.9)
+    return Selection(
+        tuple(chain(*_ranked(word, matcher, named or matcher.ids)[place - 1 : place])), 0.9
+    )
 
 
 def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[list[str]]:
@@ -324,16 +327,16 @@ def _ranked(word: str, matcher: Matcher, candidates: Sequence[str]) -> list[list
 
 def _by_position_or_words(tokens: Sequence[Token], matcher: Matcher) -> Selection:
     content = [one for one in matcher.content(tokens) if one.text not in POINTERS]
-    nouns = [one for one in content if _is_noun(one)]
+    nouns = list(filter(_is_noun, content))
     placed = _by_position(tokens, nouns, matcher)
     if placed:
         return placed
-    named, score = matcher.meant([one for one in content if not is_place_word(one)])
+    named, score = matcher.meant(list(filterfalse(is_place_word, content)))
     has_number = any(token.number is not None for token in tokens)
     by_words = Selection(tuple(named), score, by_label=has_number and bool(named))
-    if nouns and (has_number or any(map(is_place_word, tokens))):
-        return _place_among(nouns, by_words, tokens, matcher) or by_words
-    return by_words
+    is_counted = has_number or any(map(is_place_word, tokens))
+    among = _place_among(nouns, by_words, tokens, matcher) if nouns and is_counted else None
+    return among or by_words
 
 
 def _by_position(
@@ -373,9 +376,7 @@ def _numbered(tokens: Sequence[Token], matcher: Matcher) -> Selection | None:
     initials = {stem[0] for stem in matcher.category}  # s3
     if number is None or (matcher.category | initials).isdisjoint(one.stem for one in tokens):
         return None
-    having = [
-        one.id for one in matcher.profiles if any(own.number == number for own in one.label.tokens)
-    ]
+    having = [one.id for one in matcher.profiles if number in one.numbers]
     return Selection(tuple(having), 0.95, by_label=True) if len(having) == 1 else None
 
 
@@ -419,19 +420,21 @@ def is_question(text: str) -> bool:
     >>> any(map(is_question, ("when it was signed", "the film?", "how deep it is", "which")))
     False
     """
-    words = [token.text for token in opening(tokenize(text))]
-    if words[2:] and words[0] in _LED_BY and words[1] in WH_WORDS:
-        words = words[1:]  # "until when can I …"
-    first, second, third = [*words, "", "", ""][:3]
-    if first in REQUESTS:
-        return True
+    first, second, third = _first_words(text)
     if first in AUXILIARIES:
         return bool(third)
     # "how deep is it", not "how deep it is"
     is_measured = first == "how" and second in MEASURES
     if is_measured or first in _SUBJECTS:
         return (third if is_measured else second) not in ("", *_PRONOUNS)
-    return first in _ADVERBS and second in AUXILIARIES
+    return first in REQUESTS or (first in _ADVERBS and second in AUXILIARIES)
+
+
+def _first_words(text: str) -> list[str]:
+    """The first three words of a question: of "until when can I …", those after "until"."""
+    words = [*(token.text for token in opening(tokenize(text))), "", "", "", ""]
+    is_led = words[0] in _LED_BY and words[1] in WH_WORDS and words[2]
+    return words[1:4] if is_led else words[:3]
 
 
 def proposal(text: str) -> str:
@@ -451,21 +454,26 @@ def about_options(text: str, matcher: Matcher) -> Selection | None:
     tokens = opening(matcher.tokens(text))
     words = [token.text for token in tokens]
     referred = select(text, matcher)
-    if words[0] == "which" and _asks_which(words):
+    if _asks_which(words):
         return referred if referred.ids else Selection(tuple(matcher.ids), 0.5)
     pointed = _POINTED.search(text)
     if pointed:
         return select(pointed[0], matcher)
-    rest = [one for one in matcher.content(tokens) if _is_subject(one)]
+    rest = list(filter(_is_subject, matcher.content(tokens)))
+    if rest:
+        return referred if referred.ids and _are_known(rest, words, matcher) else None
+    return Selection(tuple(matcher.ids), 0.8) if _is_meta(words) else None
+
+
+def _are_known(rest: Sequence[Token], words: Sequence[str], matcher: Matcher) -> bool:
+    """Whether a question asks what something is, in words that the options have."""
+    if not _is_meta(words) and words[0] not in ("what", "who"):
+        return False
     named = [one for one in rest if one.number is None]
     # "what does … mean" may be about any word that was shown.
     means = not _MEANING.isdisjoint(words)
-    if not all(matcher.covers(one, everywhere=means) for one in named):
-        return None
-    if not rest:
-        return Selection(tuple(matcher.ids), 0.8) if _is_meta(words) else None
-    is_what = _is_meta(words) or words[0] == "what" or (words[0] == "who" and named)
-    return referred if is_what and referred.ids else None
+    is_who = words[0] == "who" and not _is_meta(words)
+    return bool(named or not is_who) and all(matcher.covers(one, means) for one in named)
 
 
 def _is_meta(words: Sequence[str]) -> bool:
@@ -475,6 +483,8 @@ def _is_meta(words: Sequence[str]) -> bool:
 
 def _asks_which(words: Sequence[str]) -> bool:
     """ "which is newest", "which one …", "which of them …", "which came first"; but not "which film won"."""
+    if words[0] != "which":
+        return False
     if len(words) == 1 or words[1] in ("one", "of", "option", "ones"):
         return True
     return words[1] in AUXILIARIES or words[1] in ("came", "comes", "goes", "ended", "made", "won")
@@ -493,7 +503,7 @@ def restates(text: str, matcher: Matcher) -> Selection | None:
     is_old = matcher.asked.issubset(one.stem for one in said)
     if not (is_old and added and all(map(matcher.covers, added))):
         return None
-    selection = select(" ".join(one.text for one in added), matcher)
+    selection = select(" ".join(map(attrgetter("text"), added)), matcher)
     return selection if selection.ids else None
 
 
