@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -151,17 +152,19 @@ def create_project(
     if isinstance(questions, Path):
         items = load_items(questions, kind)
     else:
-        rows = (Row(dict(one), f"question {number}", "") for number, one in enumerate(questions, 1))
-        items = items_of(rows, kind)
+        items = items_of(map(_numbered, count(1), questions), kind)
     if suggested is not None:
         items = [suggest(item, kind, suggested) for item in items]
     for part, path in (qualifying or {}).items():
         items += load_items(path, kind, part=part)
-    if not settings.guidelines:
-        settings = dataclasses.replace(settings, guidelines=kind.guidelines)
-    work = [number for number, item in enumerate(items, 1) if item.part == "work"]
-    places = [(number, slot, None) for number in work for slot in range(1, settings.overlap + 1)]
+    settings = dataclasses.replace(settings, guidelines=settings.guidelines or kind.guidelines)
+    numbered = product(enumerate(items, 1), range(1, settings.overlap + 1))
+    places = [(number, slot, None) for (number, item), slot in numbered if item.part == "work"]
     return make_project(folder, settings, items, places)
+
+
+def _numbered(number: int, row: Mapping[str, Any]) -> Row:
+    return Row(dict(row), f"question {number}", "")
 
 
 def make_project(
