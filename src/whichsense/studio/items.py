@@ -73,7 +73,8 @@ def _check_gold(row: Row, kind: Kind, body: Value, gold: Any) -> None:
         raise row.bad("no 'value', the right annotation of an item that qualifies")
     wrong = [one for one in kind.check(body, gold) if one.level == "error"]
     if wrong:
-        raise row.bad(f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}")
+        reason = wrong[0].reason.rstrip(".")
+        raise row.bad(f"'value' is not right itself: {wrong[0].where}: {reason}")
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -185,7 +186,7 @@ def _annotations(row: Row) -> Any:
         except (KeyError, TypeError, ValueError):
             raise one.bad("no annotation in AmbigNQ's form") from None
         if wrong := KINDS["generate"].check_shape(value):
-            raise one.bad(f"{wrong[0].where}: {wrong[0].reason}")
+            raise one.bad(f"{wrong[0].where}: {wrong[0].reason.rstrip('.')}")
         found.append(value)
     return found
 
@@ -225,6 +226,8 @@ def suggest(item: Item, kind: Kind, suggested: Value) -> Item:
 
     Answers or pairs for questions, a clarification question to revise, a long answer.
     """
+    if not isinstance(suggested, Mapping):
+        raise BadInput("Suggestions are an object: the id of each question with what is suggested.")
     given = suggested.get(item.body["id"])
     if given is None or item.part != "work":
         return item
