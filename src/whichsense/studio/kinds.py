@@ -166,7 +166,7 @@ def _check_required(
         if not _is_asked(field, whole):
             continue
         if field.required and own in (None, "", []):
-            yield error(where, "missing", f"{field.label}: still missing.")
+            yield error(where, "missing", "This is still missing.")
         if field.type == "list":
             for number, one in enumerate(own or ()):
                 yield from _check_required(field.fields, one, whole, f"{where}.{number}.")
