@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from whichsense.errors import BadConfig, BadInput
+from whichsense.errors import BadConfig, BadInput, DamagedData, NoIndex
 from whichsense.studio import KINDS, Project, Settings, create_project
 from whichsense.studio.items import load_items
 
@@ -193,4 +193,43 @@ def test_what_qualifies_is_right_itself(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="answers: The answer is empty"):
         create_project(
             tmp_path / "a", Settings(kind="generate"), tmp_path / "q.txt", qualifying=qualifying
+        )
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("clarification", {"readings": "abc"}, "'readings' must be a list"),
+    ("clarification", {"readings": [{"question": "Who?"}]}, "no field 'answers'"),
+    ("readings", {"readings": [{"answer": "x"}]}, "no field 'rewrite'"),
+    ("readings", {}, "No question has a reading to judge"),
+    ("validate", {"annotations": [{"type": "x"}]}, "no annotation in AmbigNQ's form"),
+    ("validate", {"annotations": [{"outcome": "several", "pairs": 5}]}, "This is not a list"),
+]
+
+
+@pytest.mark.parametrize(("kind", "row", "told"), BROKEN)
+def test_a_broken_row_is_named(tmp_path: Path, kind: str, row: Any, told: str) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"question": "Who won?", **row}))
+    with pytest.raises((BadInput, DamagedData), match=told):
+        create_project(tmp_path / "a", Settings(kind=kind), tmp_path / "q.jsonl")
+
+
+def test_what_a_project_needs_is_looked_for_at_once(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("Who won?\n")
+    missing = Settings(kind="generate", index=str(tmp_path / "nowhere"))
+    with pytest.raises(NoIndex, match="nowhere"):
+        create_project(tmp_path / "a", missing, tmp_path / "q.txt")
+    away = Settings(kind="generate", database="postgresql://nobody@127.0.0.1:1/x")
+    with pytest.raises(BadConfig, match="cannot be opened"):
+        create_project(tmp_path / "a", away, tmp_path / "q.txt")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "studio.sqlite").write_text("no database " * 100)
+    with pytest.raises(BadConfig, match="not a database"):
+        create_project(tmp_path / "a", Settings(kind="generate"), tmp_path / "q.txt")
+    with pytest.raises(BadInput, match="Suggestions are an object"):
+        create_project(
+            tmp_path / "b",
+            Settings(kind="generate"),
+            tmp_path / "q.txt",
+            suggested=[1],  # type: ignore[arg-type]
         )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import TimeoutError
 
 from conftest import Make
 from whichsense.studio import Studio, leases
@@ -35,6 +39,13 @@ def renew(studio: Studio, name: str, seconds: float) -> Lease | None:
         return leases.renew(connection, name, 1, seconds)
 
 
+def patiently(act: Callable[[], Any]) -> Any:
+    """Try again where all connections were in use for too long, as a page does that is told so."""
+    while True:
+        with contextlib.suppress(TimeoutError):
+            return act()
+
+
 class Crowd:
     """Annotators who take, leave and submit at once; it keeps how many held an item at the same time at most."""
 
@@ -49,9 +60,9 @@ class Crowd:
         """Take 20 times; of five takes submit two, and leave the others."""
         try:
             for turn in range(20):
-                if lease := take(self.studio, name):
+                if lease := patiently(lambda: take(self.studio, name)):
                     self.hold(lease.item, name)
-                    self.end(lease.item, name, is_submitted=turn % 5 < 2)
+                    patiently(partial(self.end, lease.item, name, is_submitted=turn % 5 < 2))
         except BaseException as error:
             self.failures.append(error)
 

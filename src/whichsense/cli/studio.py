@@ -287,6 +287,8 @@ def _agreement_lines(report: Any) -> Iterator[str]:
 
 
 def _pay_lines(table: Any) -> Iterator[str]:
+    if not table["rows"]:
+        yield "Nobody has worked yet."
     for row in table["rows"]:
         sums = (
             f"{row['pay']:>9,.2f} + {row['bonus']:,.2f} = {row['total']:,.2f} {table['currency']}"
@@ -298,6 +300,8 @@ def _say_made(name: str, folder: Path, count: int, token: str) -> None:
     click.echo(f"{name}: {count:,} items in {folder}")
     if token:
         click.echo(f"The owner's link, shown once: {_link(None, token)}")
+    else:
+        click.echo(f"Invite its owner: whichsense studio invite {folder} NAME --role owner")
 
 
 def _link(url: str | None, token: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Connection, Index, Table, UniqueConstraint, event
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
 from whichsense.errors import BadConfig
 from whichsense.studio.items import Item
@@ -115,7 +115,7 @@ class Database:
                 else:
                     metadata.create_all(connection)
                     command.stamp(config, "head")
-        except OperationalError as error:
+        except DatabaseError as error:
             shown = self.engine.url.render_as_string(hide_password=True)
             raise BadConfig(
                 f"The database '{shown}' cannot be opened: {str(error.orig).strip()}. Check that it runs, and "

@@ -99,14 +99,19 @@ def _import_forms(folder: Path, paths: Sequence[Path], database: str) -> Project
             questions = _unmarked(form)
         if questions != _unmarked(forms[0]):
             raise BadInput(f"'{path}' is another form than '{paths[0]}'. Import each by itself.")
-    about = {name: value for name, value in forms[0].items() if name not in _A_READERS}
-    outcomes = []
-    for number, body in enumerate(questions):
-        marked = [form["questions"][number]["readings"] for form in forms]
-        values = [{"marks": [one.get("marks", {}) for one in own]} for own in marked]
-        outcomes.append(Outcome(body if number else {**body, "form": about}, values))
+    if questions:
+        about = {name: value for name, value in forms[0].items() if name not in _A_READERS}
+        questions[0]["form"] = about
     names = [form.get("reader", "") for form in forms]
+    marked = zip(*map(_marks, forms), strict=True)
+    outcomes = list(map(Outcome, questions, marked))
     return _import_outcomes(folder, "readings", outcomes, database, names)
+
+
+def _marks(form: Value) -> list[dict[str, Any]]:
+    """What a reader marked, for each question."""
+    questions = [question["readings"] for question in form["questions"]]
+    return [{"marks": [one.get("marks", {}) for one in own]} for own in questions]
 
 
 def _unmarked(form: Value) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from whichsense.errors import BadInput
 from whichsense.files import plain_suffix, read_bytes, read_json
 from whichsense.lab.datasets.rows import IdMaker, Row, read_rows
 from whichsense.studio.checks import Value
-from whichsense.studio.kinds import Kind
+from whichsense.studio.kinds import JUDGED, KINDS, Kind
 from whichsense.studio.releases import asqa_reading, from_annotation
 
 PARTS = ("work", "training", "test", "gold", "attention", "agreed", "unread")
@@ -73,7 +73,8 @@ def _check_gold(row: Row, kind: Kind, body: Value, gold: Any) -> None:
         raise row.bad("no 'value', the right annotation of an item that qualifies")
     wrong = [one for one in kind.check(body, gold) if one.level == "error"]
     if wrong:
-        raise row.bad(f"'value' is not right itself: {wrong[0].where}: {wrong[0].reason}")
+        reason = wrong[0].reason.rstrip(".")
+        raise row.bad(f"'value' is not right itself: {wrong[0].where}: {reason}")
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -112,13 +113,27 @@ def _body(row: Row, kind: Kind, ids: IdMaker) -> dict[str, Any]:
         body["pages"] = titles
     if row.has("used_queries"):
         body["queries"] = row.value["used_queries"]
-    for name in kind.needs:
-        body[name] = _NEEDED[name](row)
-        if not body[name] and kind.name != "readings":
-            raise row.bad(f"no '{name}', which the kind '{kind.name}' needs")
+    body |= {name: _needed(row, kind, name) for name in kind.needs}
     if kind.name == "clarification":
         body["draft"] = row.text("draft", "clarification_question", "clarification", default="")
     return body
+
+
+def _needed(row: Row, kind: Kind, name: str) -> Any:
+    """What an item of a kind cannot do without; a question without a reading to judge is one that nobody judges."""
+    if kind.name == "readings":
+        return [_judged(one) for one in row.rows(name, optional=True)]
+    found = _NEEDED[name](row)
+    if not found:
+        raise row.bad(f"no '{name}', which the kind '{kind.name}' needs")
+    return found
+
+
+def _judged(reading: Row) -> Value:
+    for name in JUDGED:
+        if name not in reading.value:
+            raise reading.bad(f"no field '{name}'")
+    return reading.value
 
 
 def _titles(row: Row) -> list[str]:
@@ -133,14 +148,13 @@ def _titles(row: Row) -> list[str]:
 def _readings(row: Row) -> Any:
     """The readings of a row: its own, or those of AmbigNQ's, ASQA's or CAmbigNQ's fields."""
     if row.has("readings"):
-        return row.value["readings"]
+        return [_own_reading(one) for one in row.rows("readings")]
     if row.has("qa_pairs"):
         return [asqa_reading(pair.value) for pair in row.rows("qa_pairs")]
-    if row.has("annotations"):
-        for annotation in row.rows("annotations"):
-            pairs = annotation.rows("qaPairs", optional=True)
-            if len(pairs) > 1:
-                return [_reading(pair) for pair in pairs]
+    for annotation in row.rows("annotations", optional=True):
+        pairs = annotation.rows("qaPairs", optional=True)
+        if len(pairs) > 1:
+            return list(map(_reading, pairs))
     if row.has("dqs"):
         answers = row.text_lists("clarification_answers")
         rewrites = row.texts("dqs")
@@ -151,6 +165,13 @@ def _readings(row: Row) -> Any:
     return []
 
 
+def _own_reading(reading: Row) -> dict[str, Any]:
+    answers = list(reading.texts("answers"))
+    if not answers:
+        raise reading.bad("'answers' are none")
+    return {**reading.value, "question": reading.text("question"), "answers": answers}
+
+
 def _reading(pair: Row) -> dict[str, Any]:
     question = pair.text("question").partition("|")[0].strip()
     return {"question": question, "answers": list(pair.texts("answer"))}
@@ -158,10 +179,16 @@ def _reading(pair: Row) -> dict[str, Any]:
 
 def _annotations(row: Row) -> Any:
     """Annotations as generators write them, from AmbigNQ's form or as they are."""
-    return [
-        one.value if one.has("outcome") else from_annotation(one.value)
-        for one in row.rows("annotations")
-    ]
+    found = []
+    for one in row.rows("annotations"):
+        try:
+            value = one.value if one.has("outcome") else from_annotation(one.value)
+        except (KeyError, TypeError, ValueError):
+            raise one.bad("no annotation in AmbigNQ's form") from None
+        if wrong := KINDS["generate"].check_shape(value):
+            raise one.bad(f"{wrong[0].where}: {wrong[0].reason.rstrip('.')}")
+        found.append(value)
+    return found
 
 
 def _clarification(row: Row) -> str:
@@ -199,6 +226,8 @@ def suggest(item: Item, kind: Kind, suggested: Value) -> Item:
 
     Answers or pairs for questions, a clarification question to revise, a long answer.
     """
+    if not isinstance(suggested, Mapping):
+        raise BadInput("Suggestions are an object: the id of each question with what is suggested.")
     given = suggested.get(item.body["id"])
     if given is None or item.part != "work":
         return item

@@ -15,6 +15,8 @@ Measure = Literal["answers", "choice", "options", "text", "marks"]
 """How two annotations agree: F1 over answers, one label, a set of options, ROUGE-L, several labels."""
 
 
+JUDGED = ("rewrite", "answer", "source", "title", "sentence", "start", "end")
+"""What is shown of a reading that is judged."""
 UNSHOWN = ("suggestion", "uncertainty", "case", "form", "queries", "release")
 """What an item has for the records alone."""
 
@@ -87,8 +89,7 @@ class Kind:
         if "readings" in hidden:
             fields.pop("readings", None)
         elif self.name == "readings":
-            own = ("rewrite", "answer", "source", "title", "sentence", "start", "end")
-            fields["readings"] = [{name: one[name] for name in own} for one in item["readings"]]
+            fields["readings"] = [{name: one[name] for name in JUDGED} for one in item["readings"]]
         if parsed := checks.take_apart(item.get("draft", "")):
             fields["parsed"] = parsed
         if self.swaps and swapped(item, annotator):
@@ -165,7 +166,7 @@ def _check_required(
         if not _is_asked(field, whole):
             continue
         if field.required and own in (None, "", []):
-            yield error(where, "missing", f"{field.label}: still missing.")
+            yield error(where, "missing", "This is still missing.")
         if field.type == "list":
             for number, one in enumerate(own or ()):
                 yield from _check_required(field.fields, one, whole, f"{where}.{number}.")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, product
 from pathlib import Path
 from typing import Any, Literal
 
 from whichsense.config import load_as
 from whichsense.errors import BadConfig, BadInput, did_you_mean
 from whichsense.files import write_atomically
+from whichsense.index import Index
 from whichsense.lab.datasets.rows import Row
 from whichsense.studio.database import Database, Place, add_items, add_slots
 from whichsense.studio.history import Event, insert_events
@@ -21,6 +24,7 @@ from whichsense.studio.kinds import KINDS, Kind
 
 FILE = "project.toml"
 DATABASE = "studio.sqlite"
+_EMBEDDED = ("sample", "handbook")  # indexes that are always there
 Order = Literal["least annotated", "most uncertain", "most different", "random"]
 Suggestions = Literal["shown", "hidden"]
 _NAME = re.compile(r"[^\W_][\w .-]{0,99}")
@@ -151,17 +155,28 @@ def create_project(
     if isinstance(questions, Path):
         items = load_items(questions, kind)
     else:
-        rows = (Row(dict(one), f"question {number}", "") for number, one in enumerate(questions, 1))
-        items = items_of(rows, kind)
+        items = items_of(map(_numbered, count(1), questions), kind)
     if suggested is not None:
         items = [suggest(item, kind, suggested) for item in items]
     for part, path in (qualifying or {}).items():
         items += load_items(path, kind, part=part)
-    if not settings.guidelines:
-        settings = dataclasses.replace(settings, guidelines=kind.guidelines)
-    work = [number for number, item in enumerate(items, 1) if item.part == "work"]
-    places = [(number, slot, None) for number in work for slot in range(1, settings.overlap + 1)]
+    _refuse_useless(kind, settings.index, items)
+    settings = dataclasses.replace(settings, guidelines=settings.guidelines or kind.guidelines)
+    numbered = product(enumerate(items, 1), range(1, settings.overlap + 1))
+    places = [(number, slot, None) for (number, item), slot in numbered if item.part == "work"]
     return make_project(folder, settings, items, places)
+
+
+def _refuse_useless(kind: Kind, index: str, items: Sequence[Item]) -> None:
+    """Refuse a project in which nobody could work."""
+    if all(item.part == "unread" for item in items):
+        raise BadInput("No question has a reading to judge. Take a form of 'evaluate readings'.")
+    if kind.searches and index not in _EMBEDDED:
+        Index.open(index).close()
+
+
+def _numbered(number: int, row: Mapping[str, Any]) -> Row:
+    return Row(dict(row), f"question {number}", "")
 
 
 def make_project(
@@ -174,7 +189,12 @@ def make_project(
     """Make a project's folder and database: all of it, or nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     project = Project(folder, settings)
-    database = project.database()
+    try:
+        database = project.database()
+    except BadConfig:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # where nothing else is in it
+        raise
     try:
         if database.count_items():
             raise BadInput(

@@ -102,21 +102,23 @@ def _searched(outcome: Outcome) -> dict[str, Any]:
 
 def _to_cambignq(outcome: Outcome) -> dict[str, Any] | None:
     body = outcome.body
-    value = outcome.values[0] if outcome.values else {}
-    if value.get("action") not in ("keep", "revise"):
+    value: Fields = next(iter(outcome.values), {"action": ""})
+    if value["action"] not in ("keep", "revise"):
         return None
     tied = [body["readings"][option["reading"]] for option in value["options"]]
     rewrites = [one["question"] for one in tied]
     asked = body.get("draft") if value["action"] == "keep" else ""
-    return {
+    row = {
         "id": body["id"],
         "question": body["question"],
         "clarification_question": asked or composed(value),
         "clarification_answers": [list(one["answers"]) for one in tied],
-        **({"dqs": rewrites} if all(rewrites) else {}),
-        **(_searched(outcome) if body.get("pages") or body.get("queries") else {}),
-        **body.get("release", {}),
     }
+    if all(rewrites):
+        row["dqs"] = rewrites
+    if body.get("pages") or body.get("queries"):
+        row |= _searched(outcome)
+    return {**row, **body.get("release", {})}
 
 
 def _from_cambignq(row: Fields) -> Outcome:

@@ -101,7 +101,7 @@ def krippendorff(units: Sequence[Unit], likeness: Likeness | None = None) -> Sta
     import numpy as np
 
     numbers = _numbers(units)
-    alike = _alike(list(numbers), likeness) if likeness else {}
+    alike = _alike(list(numbers), likeness)
     places, labels, within = [], [], np.zeros(len(units))
     for place, unit in enumerate(units):
         own = [numbers[label] for label in unit.values()]
@@ -109,11 +109,10 @@ def krippendorff(units: Sequence[Unit], likeness: Likeness | None = None) -> Sta
             continue  # nothing to compare it with
         places += [place] * len(own)
         labels += own
-        unlike = 0.0
-        for one, other in combinations(own, 2):
-            key = (min(one, other), max(one, other))
-            unlike += 0.0 if one == other else 1 - alike.get(key, 0.0)
-        within[place] = 2 * unlike / (len(own) - 1)
+        unlike = (
+            0.0 if a == b else 1 - alike.get((a, b), 0.0) for a, b in combinations(sorted(own), 2)
+        )
+        within[place] = 2 * sum(unlike) / (len(own) - 1)
     item, value = np.array(places, dtype=int), np.array(labels, dtype=int)
     left, right = (np.array([key[side] for key in alike], dtype=int) for side in (0, 1))
     similar = np.array(list(alike.values()))
@@ -138,8 +137,10 @@ def _numbers(units: Sequence[Unit]) -> dict[Hashable, int]:
     return {label: number for number, label in enumerate(labels)}
 
 
-def _alike(labels: Sequence[Any], likeness: Likeness) -> dict[tuple[int, int], float]:
-    """How alike two labels are, for those that share an element."""
+def _alike(labels: Sequence[Any], likeness: Likeness | None) -> dict[tuple[int, int], float]:
+    """How alike two labels are, for those that share an element, the lower number first."""
+    if likeness is None:
+        return {}
     holders: defaultdict[Any, list[int]] = defaultdict(list)
     for number, label in enumerate(labels):
         for element in label:

@@ -33,8 +33,8 @@ def write_statement(studio: Studio, form: str) -> str:
         for who in item.values:
             times.setdefault(who, []).append(seconds.get((item.number, who), 0.0))
     by_hand = sum(bool(one.values) for one in items)
-    going_along = f" and {agreed:,} agreed on by those who wrote them" if agreed else ""
-    one_more = ", one more where they disagree" if settings.tiebreak else ""
+    going_along = f" and {agreed:,} agreed on by those who wrote them" * bool(agreed)
+    one_more = ", one more where they disagree" * settings.tiebreak
     lines = [
         f"# Data statement: {studio.project.name}\n",
         f"- Kind: {studio.kind.name} ({studio.kind.title}); exported as {form}",
@@ -49,8 +49,10 @@ def write_statement(studio: Studio, form: str) -> str:
         "| annotator | annotations | median seconds |",
         "|---|---|---|",
     ]
-    for number, own in enumerate(times.values(), 1):
-        lines.append(f"| {number} | {len(own):,} | {median(own):.0f} |")
+    lines += [
+        f"| {number} | {len(own):,} | {median(own):.0f} |"
+        for number, own in enumerate(times.values(), 1)
+    ]
     lines += [
         "\n## Agreement\n",
         "| measure | value | 95% interval | items | |",

@@ -3,8 +3,8 @@ import {make} from './dom.js';
 
 /** A table: `columns` are [heading, cell of a row, whether it is a figure]. */
 export function table(caption, columns, rows, foot = null) {
-  const cells = (row, tag) => columns.map(([, cell, isFigure], at) => make(at ? tag : 'th',
-    {class: isFigure ? 'figure' : null, scope: at ? null : 'row'}, cell(row)));
+  const cells = (row, tag) => columns.map(([heading, cell, isFigure], at) => make(at ? tag : 'th',
+    {class: isFigure ? 'figure' : null, scope: at ? null : 'row', 'data-heading': heading}, cell(row)));
   return make('div', {class: columns.some(([heading]) => !heading) ? 'scrolled worded' : 'scrolled', tabindex: '0', role: 'group', 'aria-label': caption}, make('table', {},
     make('caption', {class: 'voice'}, caption),
     make('thead', {}, make('tr', {}, columns.map(([heading, , isFigure]) => make('th', {scope: 'col', class: isFigure ? 'figure' : null}, heading)))),
