@@ -136,11 +136,12 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 def whole_name(answer: str, texts: Iterable[str]) -> str:
     """Return the name that an answer of one word ends, where texts have just one such; otherwise the answer.
 
-    >>> texts = ["After Heath Ledger died, Ledger was given the award.", "The Ford is new. Betty Ford and Gerald Ford"]
-    >>> whole_name("Ledger", texts), whole_name("Ford", texts), whole_name("award", texts)
-    ('Heath Ledger', 'Ford', 'award')
+    >>> texts = ["After Heath Ledger died, Ledger was given the award.", "Betty Ford, Robert P. McCall"]
+    >>> texts.append("and Gerald Ford")
+    >>> [whole_name(name, texts) for name in ("Ledger", "McCall", "Ford", "award")]
+    ['Heath Ledger', 'Robert P. McCall', 'Ford', 'award']
     """
-    if not answer.isalpha() or not answer.istitle():
+    if not answer.isalpha() or not answer[0].isupper():
         return answer
     pattern = re.compile(rf"(?<!\w)((?:{_GIVEN_NAME} ){{1,3}}){answer}(?!\w)")
     names = Counter[str]()
