@@ -229,9 +229,9 @@ def _group_marked(scene: Scene) -> list[Candidate]:
         spans.sort(key=lambda span: -span.score)
         name = fullest_form(own, [weights[place] for place in group])
         found.append(Candidate(name, spans[0].score, tuple(spans)))
-    told = _join_restated(sorted(found, key=lambda candidate: -candidate.score))
     read = [f"{one.title}\n{one.text}" for one in scene.evidence.passages]
-    return [replace(one, answer=whole_name(one.answer, read)) for one in told]
+    named = [replace(one, answer=whole_name(one.answer, read)) for one in found]
+    return sorted(named, key=lambda candidate: -candidate.score)
 
 
 def _marked_texts(scene: Scene) -> dict[str, list[Span]]:
@@ -240,29 +240,6 @@ def _marked_texts(scene: Scene) -> dict[str, list[Span]]:
         if span.score >= _CANDIDATE_OVER and _adds_to(scene.evidence.question, _text_of(span)):
             spans_by_text[_text_of(span)].append(span)
     return spans_by_text
-
-
-def _join_restated(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Join what stands in brackets after an answer with it: *381 metres* of *1,250 feet (381 metres)*."""
-    joined = list(candidates)
-    for second in candidates:
-        for place, first in enumerate(joined):
-            if first is not second and _is_restated(first, second):
-                score = max(first.score, second.score)
-                joined[place] = Candidate(first.answer, score, (*first.spans, *second.spans))
-                joined.remove(second)
-                break
-    return joined
-
-
-def _is_restated(first: Candidate, second: Candidate) -> bool:
-    for span in second.spans:
-        text = span.passage.text
-        if text[span.start - 2 : span.start] == " (" and text[span.end : span.end + 1] == ")":
-            ends = [one.end for one in first.spans if one.passage.id == span.passage.id]
-            if span.start - 2 in ends:
-                return True
-    return False
 
 
 def _text_of(span: Span) -> str:

@@ -23,7 +23,6 @@ from whichsense.models.compact.encoder import (
     once,
     pair,
 )
-from whichsense.text.words import PHRASE_OPENERS
 from whichsense.types import Passage, Span
 
 TAGGER, FRAME, TABLES = "tagger.onnx.gz", "tagger-frame.onnx", "tagger.npz"
@@ -191,7 +190,7 @@ def read_tags(tags: Tags, own: Pair) -> list[Stretch]:
 
 
 def _characters(text: str, own: Pair, stretch: Stretch) -> tuple[int, int]:
-    """Widen a stretch to whole words, and take loose brackets and words that open a phrase from its end."""
+    """Widen a stretch to whole words, and close or drop its brackets."""
     end_of_last = own.ends[stretch.last]
     start, end = whole_words(text, own.starts[stretch.first], end_of_last)
     # A word's possessive is not the answer's, unless it was marked: Alcott, of "Alcott's".
@@ -199,17 +198,7 @@ def _characters(text: str, own: Pair, stretch: Stretch) -> tuple[int, int]:
         end -= 2
     if text[end : end + 1] == ")" and "(" in text[start:end]:
         end += 1
-    start, end = trimmed(text, start, end)
-    return start, start + len(_without_opener(text[start:end]))
-
-
-def _without_opener(text: str) -> str:
-    """
-    >>> _without_opener("the balcony of"), _without_opener("Vitamin A"), _without_opener("of")
-    ('the balcony', 'Vitamin A', 'of')
-    """
-    rest, _, last = text.rpartition(" ")
-    return _without_opener(rest) if rest and last in PHRASE_OPENERS else text
+    return trimmed(text, start, end)
 
 
 def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> tuple[int, int] | None:
