@@ -229,10 +229,9 @@ class Exchange:
         turn = replace(turn, clarification=clarification)
         said, question = self.conversation.said(), turn.intent.question
         option = chosen_by_context(clarification, question, said)
-        of_topic = None if option else self._of_topic(clarification, question)
-        if option or of_topic:
-            named = name_of(option, question) if option else topic_of(self.conversation).name
-            option = option or of_topic
+        named = name_of(option, question) if option else topic_of(self.conversation).name
+        option = option or self._of_topic(clarification, question)
+        if option:
             return replace(
                 turn,
                 intent=replace(turn.intent, named=named),
