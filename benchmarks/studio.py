@@ -1,7 +1,7 @@
 """The studio under fire: killed at random moments, and 50 annotators at once.
 
     python benchmarks/studio.py kill [--kills 100] [--database sqlite|postgresql] [--out results.json]
-    python benchmarks/studio.py load [--annotators 50] [--seconds 120] [--database sqlite|postgresql]
+    python benchmarks/studio.py load [--annotators 50] [--seconds 600] [--database sqlite|postgresql]
 
 kill    Annotators save and submit over HTTP while the service is killed with SIGKILL again and again, and with
         PostgreSQL all of the database's processes too. At the end every edit that was answered with 200 must be among
@@ -393,7 +393,7 @@ def main() -> None:
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--annotators", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--most-seconds", type=float, default=3600, help="of kill")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
