@@ -26,7 +26,7 @@ from whichsense.errors import MissingData
 from whichsense.index.dense import Clustering, Vectors, nearest_of
 from whichsense.index.dense_writer import VectorsWriter
 from whichsense.lab.datasets import load
-from whichsense.models.minilm import estimate, load_encoder
+from whichsense.models.static import estimate, load_encoder
 
 Floats = NDArray[np.float32]
 QUERIES, K, CHUNK = 200, 100, 4096

@@ -30,7 +30,7 @@ from whichsense import sample
 from whichsense.errors import WhichsenseError
 from whichsense.files import write_atomically
 from whichsense.lab.provenance import provenance
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 
 _BETWEEN = 4.0  # seconds: a generation is looked for every second
 _EVERY = 0.5

@@ -33,7 +33,7 @@ from whichsense.index import Index
 from whichsense.lab.datasets import load
 from whichsense.lab.datasets.catalog import data_folder
 from whichsense.lab.provenance import provenance
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 from whichsense.types import Document, Method
 
 ARTICLES = ("passages", "simple_english_2021", "english_2021_part", "english_2015_part")

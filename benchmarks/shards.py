@@ -22,7 +22,7 @@ from whichsense.index import Index, Spread
 from whichsense.lab.datasets import load
 from whichsense.lab.datasets.catalog import data_folder
 from whichsense.lab.provenance import provenance
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")

@@ -79,7 +79,7 @@ def _each(verb: str, *options: str) -> str:
 
 def _hits() -> str:
     from whichsense.index import Index, Spread
-    from whichsense.models.minilm import load_encoder
+    from whichsense.models.static import load_encoder
 
     asked = _questions("sample", 2)
     rows = []

@@ -138,13 +138,13 @@ def test_no_import_circles(folder: str) -> None:
 
 # What may only fall. A change that makes a figure smaller writes the smaller one here.
 CEILINGS = {
-    "modules": 238,
-    "tokens of code": 465_200,
-    "lines of the longest file": 815,
+    "modules": 234,
+    "tokens of code": 437_000,
+    "lines of the longest file": 768,
     "imports of paths with over four parts": 0,
     "basenames that repeat": 0,
-    "functions over complexity 10": 47,
-    "compiled regular expressions": 213,
+    "functions over complexity 10": 0,
+    "compiled regular expressions": 166,
     "modules that one question loads": 68,  # where the sample is indexed first
 }
 LAYOUT = {

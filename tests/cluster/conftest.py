@@ -21,7 +21,7 @@ from whichsense.index import Index, Spread
 from whichsense.index import cluster as cluster_module
 from whichsense.index.cluster import Cluster, connect
 from whichsense.jobs.workers import run_here
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 
 RAYS_PATIENCE = {
     "RAY_gcs_server_port_wait_time_s": LONGEST,

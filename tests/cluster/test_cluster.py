@@ -30,7 +30,7 @@ from whichsense.index.cluster import Cluster, ClusterIndex, RemoteShards, run_on
 from whichsense.index.shards import Hits, coverage_of, missing_note
 from whichsense.jobs.workers import LoadedOnce
 from whichsense.lab.evaluation.prediction import predict
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.testing import FakeDisambiguator, FakeReader

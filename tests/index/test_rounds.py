@@ -13,7 +13,7 @@ from whichsense.index import Index, Spread
 from whichsense.index.shards import LocalShards, coverage_of
 from whichsense.jobs.workers import run_here
 from whichsense.lab.datasets import load
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")

@@ -16,7 +16,7 @@ from whichsense import index, sample
 from whichsense.errors import BadInput, DamagedIndex
 from whichsense.index import Index, Spread
 from whichsense.jobs.workers import run_here
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 from whichsense.types import Hit, Method
 
 METHODS: tuple[Method, ...] = ("bm25", "dense", "hybrid")
@@ -190,7 +190,7 @@ import os, sys
 from whichsense.index import Index, Spread
 from whichsense.index import folder, sharded_build
 from whichsense.jobs.workers import run_here
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 
 left = int(sys.argv[3])
 def countdown(function):

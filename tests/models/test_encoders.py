@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from whichsense.errors import BadInput
-from whichsense.models.minilm import DEFAULT, MiniLM, estimate, load_encoder
-from whichsense.models.static import Static
+from whichsense.models.minilm import MiniLM
+from whichsense.models.static import DEFAULT, Static, estimate, load_encoder
 from whichsense.testing import FakeEncoder
 
 

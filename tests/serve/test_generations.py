@@ -18,7 +18,7 @@ from fake_service import QUESTION, RECORDS, build
 from test_serve_ask import ask, wait_for
 
 from whichsense.index import Index
-from whichsense.models.minilm import load_encoder
+from whichsense.models.static import load_encoder
 from whichsense.pipeline import Pipeline
 from whichsense.stages.retrieve import IndexRetriever
 from whichsense.testing import FakeEncoder

@@ -94,7 +94,7 @@ def test_reranker_fits(tmp_path: Path) -> None:
 
 def test_dual_encoder_fits_and_encodes_an_index(tmp_path: Path) -> None:
     from whichsense.index import Index
-    from whichsense.models.minilm import load_encoder
+    from whichsense.models.static import load_encoder
 
     task, trained = fitted("dpr-retriever-nq", tmp_path / "run")
     assert trained.metrics["pool_at_1"] >= 0.9

@@ -44,7 +44,7 @@ def encoder_of(name: str | None, given: Encoder | None) -> Encoder | None:
             f"The index was encoded with '{name}', not with '{given.name}'. Use the same encoder."
         )
     if given is None and name is not None:
-        from whichsense.models.minilm import load_encoder
+        from whichsense.models.static import load_encoder
 
         return load_encoder(name)
     return given
@@ -92,7 +92,7 @@ def _to_encode(texts: Texts, rows: Sequence[int]) -> list[str]:
 
 def _estimated(encoder: Encoder, texts: Texts, todo: range) -> str:
     """Return how long it will take: encoding can cost far more than indexing, so this is said before it starts."""
-    from whichsense.models.minilm import estimate
+    from whichsense.models.static import estimate
 
     rate = estimate(encoder, _to_encode(texts, todo[:256]))
     duration = timedelta(seconds=round(len(todo) / rate))

@@ -305,7 +305,7 @@ def _remove_temporary(folder: Path, owner: int) -> None:
 def _loaded(encoder: Encoder | str | None) -> Encoder | None:
     if not isinstance(encoder, str):
         return encoder
-    from whichsense.models.minilm import load_encoder
+    from whichsense.models.static import load_encoder
 
     return load_encoder(encoder)
 

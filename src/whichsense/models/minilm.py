@@ -1,4 +1,4 @@
-"""MiniLM as an ONNX graph with int8 weights, and the encoders by name."""
+"""MiniLM as an ONNX graph with int8 weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import json
 import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.errors import BadInput, WhichsenseError, did_you_mean, require
+from whichsense.errors import BadInput, WhichsenseError, require
 from whichsense.files import cache_folder, write_atomically
 from whichsense.models.onnx_graph import EXTRA, Graph
-from whichsense.models.static import WEIGHTS, Static
-from whichsense.protocols import Encoder
 
 # Writes a BERT folder (config.json, model.safetensors) as an ONNX graph that ends in one unit vector
 # a text.
@@ -329,61 +326,3 @@ def _cached_graph(folder: Path, *, int8: bool) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, serialize(folder, int8=int8))
     return path
-
-
-# Encoders by name, as in an index's manifest and on the command line.
-
-DEFAULT = "static"
-
-
-def load_encoder(name: str) -> Encoder:
-    """Return the encoder of this name: `static`, `minilm`, a model folder, or a name on the hub. Weights load on
-    first use.
-
-    With `static+minilm`, `static` encodes passages and MiniLM encodes questions.
-
-    >>> load_encoder("static").name
-    'static-1'
-    >>> load_encoder("minlm")
-    Traceback (most recent call last):
-    ...
-    whichsense.errors.BadInput: No encoder named 'minlm'. Did you mean 'minilm'?
-    """
-    if name in (DEFAULT, WEIGHTS.stem):
-        return Static()
-    if name == "static+minilm":
-        return Static(questions=MiniLM())
-    if name.endswith(WEIGHTS.suffix):
-        return Static(Path(name).resolve())
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        # An absolute path: an index must find it again from any working directory.
-        place = str(folder.resolve())
-        if (folder / "bert.json").is_file():
-            from whichsense.models.bert.encoders import DPR  # needs torch
-
-            return DPR(place)
-        return MiniLM(place)
-    if name == "minilm" or "/" in name:
-        return MiniLM(name)
-    names = [DEFAULT, "minilm", "static+minilm"]
-    raise BadInput(f"No encoder named '{name}'. {did_you_mean(name, names)}")
-
-
-def estimate(encoder: Encoder, texts: Sequence[str], seconds: float = 3.0) -> float:
-    """Measure passages a second by encoding some of `texts` for about `seconds`. Loading is not counted."""
-    if not texts:
-        raise BadInput("A rate cannot be estimated without texts.")
-    encoder.encode_passages(texts[:1])
-    begun = time.perf_counter()
-    done = 0
-    size = 4
-    while True:
-        # Each batch is twice as large as the last: few calls for a fast encoder, few seconds for a slow one.
-        batch = [texts[place % len(texts)] for place in range(done, done + size)]
-        encoder.encode_passages(batch)
-        done += size
-        size *= 2
-        passed = time.perf_counter() - begun
-        if passed * 2 > seconds or done >= 8192:
-            return done / max(passed, 1e-9)

@@ -1,8 +1,9 @@
-"""The static encoder: word vectors with one layer of attention over a question."""
+"""The static encoder: word vectors with one layer of attention over a question. And the encoders by name."""
 
 from __future__ import annotations
 
 import string
+import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whichsense.errors import BadInput
+from whichsense.errors import BadInput, did_you_mean
 from whichsense.models.wordpiece import pieces
 from whichsense.protocols import Encoder
 
@@ -300,3 +301,63 @@ class Static:
     @cached_property
     def _question_words(self) -> WeightedVectors:
         return WeightedVectors(self._table, self._table.question_weight, self.cache_size)
+
+
+# Encoders by name, as in an index's manifest and on the command line.
+
+DEFAULT = "static"
+
+
+def load_encoder(name: str) -> Encoder:
+    """Return the encoder of this name: `static`, `minilm`, a model folder, or a name on the hub. Weights load on
+    first use.
+
+    With `static+minilm`, `static` encodes passages and MiniLM encodes questions.
+
+    >>> load_encoder("static").name
+    'static-1'
+    >>> load_encoder("minlm")
+    Traceback (most recent call last):
+    ...
+    whichsense.errors.BadInput: No encoder named 'minlm'. Did you mean 'minilm'?
+    """
+    if name in (DEFAULT, WEIGHTS.stem):
+        return Static()
+    from whichsense.models.minilm import MiniLM
+
+    if name == "static+minilm":
+        return Static(questions=MiniLM())
+    if name.endswith(WEIGHTS.suffix):
+        return Static(Path(name).resolve())
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        # An absolute path: an index must find it again from any working directory.
+        place = str(folder.resolve())
+        if (folder / "bert.json").is_file():
+            from whichsense.models.bert.encoders import DPR  # needs torch
+
+            return DPR(place)
+        return MiniLM(place)
+    if name == "minilm" or "/" in name:
+        return MiniLM(name)
+    names = [DEFAULT, "minilm", "static+minilm"]
+    raise BadInput(f"No encoder named '{name}'. {did_you_mean(name, names)}")
+
+
+def estimate(encoder: Encoder, texts: Sequence[str], seconds: float = 3.0) -> float:
+    """Measure passages a second by encoding some of `texts` for about `seconds`. Loading is not counted."""
+    if not texts:
+        raise BadInput("A rate cannot be estimated without texts.")
+    encoder.encode_passages(texts[:1])
+    begun = time.perf_counter()
+    done = 0
+    size = 4
+    while True:
+        # Each batch is twice as large as the last: few calls for a fast encoder, few seconds for a slow one.
+        batch = [texts[place % len(texts)] for place in range(done, done + size)]
+        encoder.encode_passages(batch)
+        done += size
+        size *= 2
+        passed = time.perf_counter() - begun
+        if passed * 2 > seconds or done >= 8192:
+            return done / max(passed, 1e-9)
