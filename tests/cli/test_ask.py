@@ -18,6 +18,8 @@ from tiny_compact import exported, scored, tagged, trusted
 from whichsense import index
 from whichsense.cli import main
 from whichsense.cli.ask import format_case
+from whichsense.errors import WhichsenseError
+from whichsense.models.compact.scene import Compact
 from whichsense.types import Case, Clarification, Reading
 
 for needed in ("onnx", "onnxruntime", "torch"):
@@ -199,8 +201,6 @@ FILES = (
     "early.onnx",
     "late.onnx",
     "verdict.onnx",
-    "verifier.onnx",
-    "verifier-verdict.onnx",
     "tagger.onnx.gz",
     "tagger-frame.onnx",
     "tagger.npz",
@@ -228,6 +228,16 @@ def test_damaged_weights(name: str, body: bytes, run: Run, weights: Path, tmp_pa
     )
     status, _, err = run(QUESTION, folder=tmp_path / "nowhere")
     assert status == 1 and "There is no compact model" in err
+
+
+@pytest.mark.parametrize("name", ["verifier.onnx", "verifier-verdict.onnx"])
+def test_a_damaged_verifier(name: str, weights: Path, tmp_path: Path) -> None:
+    """It is needed where a rewrite is asked again."""
+    broken = tmp_path / "broken"
+    shutil.copytree(weights, broken)
+    (broken / name).write_bytes(b"{}")
+    with pytest.raises(WhichsenseError, match="again"):
+        Compact(broken).load()
 
 
 def test_no_threshold_brings_back_what_is_declined_and_the_highest_leaves_one(

@@ -485,6 +485,9 @@ def _print_support(result: SupportResult) -> None:
 class _FileOrCommand(click.Group):
     """`evaluate systems.toml` is short for `evaluate systems systems.toml`."""
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, "systems" if cmd_name.endswith(".toml") else cmd_name)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
