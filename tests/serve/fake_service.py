@@ -80,7 +80,7 @@ def build_slowly(index: Index) -> Pipeline:
 
 
 def make_index(folder: Path) -> str:
-    Index.build(RECORDS, folder / "index").close()
+    Index.build(RECORDS, folder / "index", encoder=None).close()
     return str(folder / "index")
 
 

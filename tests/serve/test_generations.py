@@ -61,7 +61,7 @@ def test_the_usual_method_follows_the_index(tmp_path: Path) -> None:
             wait_for(lambda: is_ready(client), 120)
             assert client.get("/v1/info").json()["method"] == "hybrid"
             assert ask(client).status_code == 200
-            Index.build([*RECORDS, LYNX], folder).close()
+            Index.build([*RECORDS, LYNX], folder, encoder=None).close()
             wait_for(lambda: generation(client) == 2, 120)
             assert client.get("/v1/info").json()["method"] == "bm25"
             assert ask(client).status_code == 200
@@ -84,7 +84,7 @@ def test_a_method_that_was_named_is_not_given_up(
     client = start(systems=by_meaning, index=str(folder), method="dense")
     assert is_ready(client)
     with caplog.at_level(logging.ERROR, "whichsense.serve"):
-        Index.build([*RECORDS, LYNX], folder).close()
+        Index.build([*RECORDS, LYNX], folder, encoder=None).close()
         wait_for(lambda: faults(client), 120)
         assert "'index' has no vectors" in faults(client)["index"]
         assert str(tmp_path) not in client.get("/readyz").text

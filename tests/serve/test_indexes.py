@@ -28,7 +28,7 @@ def make_indexes(folder: Path) -> dict[str, str]:
     """Two of them; the films are the default."""
     places = {}
     for name, records in (("films", RECORDS), ("cats", CATS)):
-        Index.build(records, folder / f"{name}-index").close()
+        Index.build(records, folder / f"{name}-index", encoder=None).close()
         places[name] = str(folder / f"{name}-index")
     return places
 

@@ -155,7 +155,7 @@ def test_an_index_that_changes_under_load_fails_no_request(tmp_path: Path) -> No
         wait_for(lambda: passages(address) == len(RECORDS) + 1)
         indexes.delete(folder, [], ["more"])
         wait_for(lambda: passages(address) == len(RECORDS))
-        indexes.Index.build([*RECORDS, record, record | {"title": "Ounce"}], folder)
+        indexes.Index.build([*RECORDS, record, record | {"title": "Ounce"}], folder, encoder=None)
         wait_for(lambda: passages(address) == len(RECORDS) + 2)
     assert set(load.statuses) == {200} and not load.broken
 
