@@ -194,6 +194,6 @@ def test_json_made_to_break_parsers(tmp_path: Path, name: str, bad: str) -> None
     )
     path.parent.mkdir()
     path.write_text(f"\n{bad}\n")
-    with pytest.raises(DamagedData, match=r", line 2: .*Get the file again"):
+    with pytest.raises(DamagedData, match="Get the file again"):
         list(datasets.load(name, data_dir=tmp_path))
     assert not datasets.check(name, tmp_path).ok
