@@ -137,13 +137,13 @@ def whole_name(answer: str, texts: Iterable[str]) -> str:
     """Return the name that an answer of one word ends, where texts have just one such; otherwise the answer.
 
     >>> texts = ["After Heath Ledger died, Ledger was given the award.", "Betty Ford, Robert P. McCall"]
-    >>> texts.append("and Gerald Ford")
+    >>> texts.append("Map of Long Ledger Road, by Gerald Ford")
     >>> [whole_name(name, texts) for name in ("Ledger", "McCall", "Ford", "award")]
     ['Heath Ledger', 'Robert P. McCall', 'Ford', 'award']
     """
     if not answer.isalpha() or not answer[0].isupper():
         return answer
-    pattern = re.compile(rf"(?<!\w)((?:{_GIVEN_NAME} ){{1,3}}){answer}(?!\w)")
+    pattern = re.compile(rf"(?<!\w)((?:{_GIVEN_NAME} ){{1,3}}){answer}(?!\w| [A-Z])")
     names = Counter[str]()
     for text in texts:
         for match in pattern.finditer(text):

@@ -23,6 +23,7 @@ from whichsense.models.compact.encoder import (
     once,
     pair,
 )
+from whichsense.text.words import PHRASE_OPENERS
 from whichsense.types import Passage, Span
 
 TAGGER, FRAME, TABLES = "tagger.onnx.gz", "tagger-frame.onnx", "tagger.npz"
@@ -190,7 +191,7 @@ def read_tags(tags: Tags, own: Pair) -> list[Stretch]:
 
 
 def _characters(text: str, own: Pair, stretch: Stretch) -> tuple[int, int]:
-    """Widen a stretch to whole words, and close or drop its brackets."""
+    """Widen a stretch to whole words, close or drop its brackets, and end it with a word that ends phrases."""
     end_of_last = own.ends[stretch.last]
     start, end = whole_words(text, own.starts[stretch.first], end_of_last)
     # A word's possessive is not the answer's, unless it was marked: Alcott, of "Alcott's".
@@ -198,7 +199,18 @@ def _characters(text: str, own: Pair, stretch: Stretch) -> tuple[int, int]:
         end -= 2
     if text[end : end + 1] == ")" and "(" in text[start:end]:
         end += 1
-    return trimmed(text, start, end)
+    start, end = trimmed(text, start, end)
+    return start, start + len(_without_opener(text[start:end]))
+
+
+def _without_opener(text: str) -> str:
+    """Take words that open a phrase from the end of an answer.
+
+    >>> _without_opener("10:00 and"), _without_opener("the balcony of"), _without_opener("of")
+    ('10:00', 'the balcony', 'of')
+    """
+    rest, _, last = text.rpartition(" ")
+    return _without_opener(rest) if rest and last in PHRASE_OPENERS else text
 
 
 def covering(pair: Pair, area: tuple[int, int], start: int, end: int) -> tuple[int, int] | None:
