@@ -128,7 +128,7 @@ def test_zero_shot_by_threshold(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["question-disambiguation", "fid-token-deletion-nq"])
 def test_rewriters_fit(name: str, tmp_path: Path) -> None:
     _, trained = fitted(name, tmp_path)
-    assert trained.metrics["f1_edit"] >= 0.8
+    assert trained.metrics["f1_edit"] >= 0.7
 
 
 def test_verifier_tells_right_from_wrong(verification: tuple[Any, Trained]) -> None:
