@@ -27,7 +27,7 @@ def test_what_the_search_finds_and_what_a_reranker_makes_of_it() -> None:
     index = sample.index()
     result = evaluate_retrieval("sample/questions", index, limit=40)
     again = evaluate_retrieval("sample/questions", index, limit=40, reranker=Backwards())
-    assert (result.questions, result.method, again.method) == (40, "bm25", "bm25, reranked")
+    assert (result.questions, result.method, again.method) == (40, "hybrid", "hybrid, reranked")
     assert result.any_recall[1] >= 0.8 and result.mrr >= 0.9
     assert list(result.answer_recall.values()) == sorted(result.answer_recall.values())
     # A hundred passages are the same in any order; the worst of them seldom answer.
@@ -87,7 +87,7 @@ def test_the_command_reranks_with_the_compact_model(tmp_path: Path) -> None:
     arguments = ["retrieval", "--dataset", "sample/questions", "--limit", "2", "--json"]
     done = CliRunner().invoke(command, [*arguments, "--rerank", "compact"], catch_exceptions=False)
     result = json.loads(done.stdout.splitlines()[-1])
-    assert result["method"] == "bm25, reranked" and result["any_recall"]["5"] == 1.0
+    assert result["method"] == "hybrid, reranked" and result["any_recall"]["5"] == 1.0
     asked = [
         *arguments,
         "--rerank",
