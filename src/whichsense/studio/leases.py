@@ -51,27 +51,26 @@ def _take_statement(
     twice = sa.exists().where(
         other.c.item == slots.c.item, other.c.annotator == annotator, other.c.id != slots.c.id
     )
-    is_own = sa.func.coalesce(slots.c.annotator, "") == annotator
-    is_free = sa.or_(slots.c.annotator.is_(None), slots.c.until <= time.time(), is_own)
-    free = (
-        sa.select(slots.c.id)
-        .join(items, items.c.item == slots.c.item)
-        .where(items.c.part == part, sa.not_(slots.c.done), is_free, sa.not_(twice))
-    )
+    rows = sa.select(slots.c.id).join(items, items.c.item == slots.c.item)
+    rows = rows.where(items.c.part == part, sa.not_(slots.c.done))
     if item is not None:
-        free = free.where(slots.c.item == item)
+        rows = rows.where(slots.c.item == item)
     else:
         skipped = sa.exists().where(
             events.c.item == slots.c.item, events.c.annotator == annotator, events.c.kind == "skip"
         )
-        free = free.where(sa.not_(skipped))
-    own_first = sa.case((is_own, 0), else_=1)
-    free = free.order_by(own_first, *_order(order, annotator), slots.c.slot, slots.c.item)
+        rows = rows.where(sa.not_(skipped))
     # What another connection is taking in this moment is passed over, not waited for.
-    free = free.limit(1).with_for_update(of=slots, skip_locked=True)
+    rows = rows.order_by(*_order(order, annotator), slots.c.slot, slots.c.item)
+    rows = rows.limit(1).with_for_update(of=slots, skip_locked=True)
+    own = rows.where(slots.c.annotator == annotator)
+    is_free = sa.or_(slots.c.annotator.is_(None), slots.c.until <= time.time())
+    free = rows.where(is_free, sa.not_(twice))
+    # Two queries, of which each walks an index in order: among many items one query would sort all.
+    first = sa.func.coalesce(own.scalar_subquery(), free.scalar_subquery())
     return (
         slots.update()
-        .where(slots.c.id == free.scalar_subquery())
+        .where(slots.c.id == first)
         .values(annotator=annotator, until=until)
         .returning(slots.c.item)
     )
@@ -104,6 +103,8 @@ def held(connection: Connection, annotator: str) -> int | None:
     query = sa.select(slots.c.item).where(
         slots.c.annotator == annotator, sa.not_(slots.c.done), slots.c.until > time.time()
     )
+    # Without statistics SQLite would look through all that is open.
+    query = query.with_hint(slots, "INDEXED BY slots_of", "sqlite")
     return connection.scalar(query.order_by(slots.c.until.desc()).limit(1))
 
 
