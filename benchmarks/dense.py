@@ -84,7 +84,8 @@ def store(vectors: Floats, queries: Floats, exact: list[set[int]], folder: Path)
 
     def search(query: Floats) -> list[int]:
         rows, rough, cosines = opened.candidates(query, K, opened.count)
-        return rows[nearest_of(rows, rough, cosines, K)].tolist()
+        found: list[int] = rows[nearest_of(rows, rough, cosines, K)].tolist()
+        return found
 
     show("lists, int8", search, queries, exact, f"{rate:,.0f} vectors/s to build, {size:.0f} MB")
     for name, share in (("a fifth, int8", 5), ("all of them, int8", 1)):
