@@ -38,7 +38,7 @@ class Crash(BaseException):
 def state_of(place: Path) -> str:
     """'old' or 'new', and nothing between: every answer is checked, not only the count."""
     opened = Index.open(place)
-    old, new = len(opened.search("pumas", 100)), len(opened.search("ocelots", 100))
+    old, new = (len(opened.search(word, 100, "bm25")) for word in ("pumas", "ocelots"))
     assert index.check(place).sound
     assert (old, new) in ((40, 0), (40, 60), (0, 60)), (old, new)
     return "new" if new else "old"
@@ -227,7 +227,9 @@ def test_kill_9_at_random_moments(tmp_path: Path, make_corpus: Corpus) -> None:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         opened = Index.open(place)
-        before, after = (len(opened.search("pumas", 10_000)), len(opened.search("ocelots", 10_000)))
+        before, after = (
+            len(opened.search(word, 10_000, method="bm25")) for word in ("pumas", "ocelots")
+        )
         assert (before, after > 0) in ((40, False), (40, True), (0, True))
         assert after == 0 or len(opened) == opened.manifest.passages >= 1500
         assert index.check(place).sound
