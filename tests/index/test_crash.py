@@ -193,9 +193,10 @@ def run(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
 def bytes_below(folder: Path) -> int:
     """The size of all files in a folder, which a writer may move or remove meanwhile."""
     size = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            size += path.stat().st_size
+    for place, _, names in os.walk(folder):  # a folder that is gone by now is passed over
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                size += (Path(place) / name).stat().st_size
     return size
 
 
